@@ -52,7 +52,7 @@ void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scal
 // name, kind, table of codes or None, place among the numbers, place among the categories, -1 for none. Returns how many
 // of the row's keys are columns, and the places in the plan of the cells that need a closer look.
 nb::tuple bound_columns_row(nb::list plan, nb::dict row, Matrix<double> numbers, Matrix<std::int32_t> codes) {
-    enum Kind : long { category, number, integer, date, text };
+    enum Kind : long { category, number, integer, date, unread };
     static PyObject* const gap = PyUnicode_InternFromString("");  // the name of the missing cell
     constexpr double largest = 1e100;                              // columns/kinds.py
     nb::list odd;
@@ -67,7 +67,7 @@ nb::tuple bound_columns_row(nb::list plan, nb::dict row, Matrix<double> numbers,
         const long kind = PyLong_AsLong(PyTuple_GET_ITEM(column, 1));
         PyObject* const table = PyTuple_GET_ITEM(column, 2);
         const long at = PyLong_AsLong(PyTuple_GET_ITEM(column, 3)), coded = PyLong_AsLong(PyTuple_GET_ITEM(column, 4));
-        if (kind == text) continue;
+        if (kind == unread) continue;
         bool known = kind == category || kind == number || kind == integer;
         PyObject* key = nullptr;  // by which the table has the cell
         const bool missing = !value || value == Py_None;

@@ -58,8 +58,7 @@ rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const Met
     const std::size_t W = kept.shape(0), d = made->d;
     const auto numbers = [&](const char* name, std::size_t size) { return made->template numbers<double>(name, size); };
     const metric::Model<K> model = metric_model<K>(functions, numbers("follow", metric::FOLLOWED));
-    require(kept.shape(1) == d && model.d == d && model.C == made->C && W > 0, "the rows do not fit the window");
-    require(stop.shape(0) == 1, "one number of rows to stop at");
+    require(kept.shape(1) == d && model.d == d && model.C == made->C && W > 0 && stop.shape(0) == 1, "the rows do not fit the window");
     made->held.keep(functions, stop);
     made->pin("alpha");  // another one, and the functions are others
     made->learner = std::make_unique<rows::MetricWindow<T, K>>(model, W, numbers("kept_rows", W * d), numbers("kept_value", W),

@@ -19,7 +19,7 @@ struct ColumnsPass {
     const double* numbers;          // (n, M), NaN where missing
     const std::int64_t* since;      // (M) rows before are not there yet
     double* moments;                // (7, M) count, mean, m2, low, high, doubt, late
-    const std::int32_t* number_at;  // (3, M) columns of the value, of "missing", of the sine of the year (-1: not a time)
+    const std::int32_t* number_at;  // (3, M) columns of the value, of "missing", of the sine of the year (-1: not a time, -2: without)
     const std::int32_t* codes;      // (n, K) entries of the tables below, -1: not there
     double* counts;                 // (capacity)
     double* sums;                   // (capacity, T)
@@ -135,8 +135,8 @@ struct ColumnsPass {
         const double earliest = count > 0.0 ? std::min(low, v) : v, latest = count > 0.0 ? std::max(high, v) : v;
         const std::int32_t year = number_at[2 * M + j];
         if (year >= 0 && latest - earliest < a_year) o[year] = o[year + 1] = 0.0;
-        const double from = year >= 0 ? latest : centre;
-        const bool of_now = year >= 0 && late == 0.0;
+        const double from = year != -1 ? latest : centre;
+        const bool of_now = year != -1 && late == 0.0;
         o[number_at[j]] = !scale ? x : spread > 0.0 && !of_now ? (v - from) / std::sqrt(spread / more) : 0.0;
         if (!counted) return;
         doubt = glitch ? doubt + 1.0 : far ? 0.0 : std::max(doubt - forgiven, 0.0);

@@ -1,4 +1,4 @@
-"""The HTTP front: a Starlette application over a store of durable learners.
+"""The HTTP front: routes of Starlette to a store of durable learners.
 
 Bodies are JSON. An error in a request is answered by
 ``{"error": ..., "row": ..., "column": ...}`` and changes nothing. Names from the network are only looked up
@@ -49,12 +49,9 @@ from .watch import StatusPage
 
 with needs("serve"):
     from anyio import to_thread
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
+    from starlette.routing import Route, Router
 
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
 WAKE_SECONDS = 20.0  # that a request waits for a learner that wakes
@@ -148,18 +145,10 @@ class Service:
             Endpoint("/", self.watch.page, "GET", None),
         ]
 
-    def application(self) -> Starlette:
-        """The application."""
-
-        async def refused(request: Request, error: Exception) -> Response:
-            return error_response(error, request.url.path)
-
-        return Starlette(
-            routes=[Route(one.path, one, methods=[one.method]) for one in self.endpoints],
-            middleware=[Middleware(Gate, service=self)],
-            exception_handlers=dict.fromkeys((HTTPException, Problem), refused),
-            lifespan=self._life,
-        )
+    def application(self) -> Gate:
+        """The application: routes behind the gate, which answers errors, too."""
+        routes = [Route(one.path, one, methods=[one.method]) for one in self.endpoints]
+        return Gate(Router(routes, lifespan=self._life), self)
 
     @contextlib.asynccontextmanager
     async def _life(self, _: Any) -> AsyncIterator[None]:

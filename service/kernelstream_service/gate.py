@@ -115,7 +115,7 @@ class Gate:
                 self.service.measured.responses(scope.get("pattern", "other"), status).inc()
             await send(message)
 
-        scope["header"] = headers
+        scope["header"], scope["app"] = headers, self  # with an application, the router raises what it cannot find
         try:
             self._admit(scope, headers)
             await self.app(scope, receive, counted)

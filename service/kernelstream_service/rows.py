@@ -92,7 +92,7 @@ def gaps_of(rows: Any, model: Any) -> list[Gap]:
     found, encoder = list[Gap](), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found
-    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "text"]
+    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "ignored"]
     for i, row in enumerate(_by_name(rows, model)):
         before = len(found)
         for name, kind in kinds:
@@ -102,7 +102,7 @@ def gaps_of(rows: Any, model: Any) -> list[Gap]:
                 continue
             if is_missing(value):
                 found.append(Gap(i, name, "missing"))
-            elif kind != "category" and not encoder.usable(name, value):
+            elif kind not in ("category", "text") and not encoder.usable(name, value):
                 found.append(Gap(i, name, "wrong", value))
         if kinds and len(found) - before == len(kinds):
             names = few((name for name, _ in kinds), 8)

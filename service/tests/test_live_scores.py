@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,8 +86,8 @@ def test_changes_are_marked():
     rng = np.random.default_rng(0)
 
     def marks(task, losses):
-        scores = Scores(task)
-        scores.add(None, np.where(losses, -1, 1) if task == "novelty" else np.sqrt(losses), np.zeros(len(losses)))
+        scores, model = Scores(task), SimpleNamespace(novel=lambda answers: answers < 0)
+        scores.add(model, np.where(losses, -1, 1) if task == "novelty" else np.sqrt(losses), np.zeros(len(losses)))
         return scores.marks
 
     assert not marks("novelty", rng.random(100_000) < 0.1)

@@ -23,6 +23,7 @@ __all__ = [
     "calibration",
     "curves",
     "figure",
+    "forecast",
     "kernel_weights",
     "members",
     "relevance",
@@ -286,6 +287,54 @@ def calibration(
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.legend(frameon=False, loc="upper left")
+    return _finished(ax, path)
+
+
+@_documented
+def forecast(
+    history: Any,
+    ahead: Any,
+    path: str | Path | None = None,
+    *,
+    target: str | None = None,
+    steps: int = 168,
+    ax: Axes | None = None,
+) -> Figure:
+    """The latest rows of a series, what is forecast, and the band of the intervals.
+
+    Parameters
+    ----------
+    history : data frame or dictionary of columns
+        Rows with times, of one series; what came later is drawn beside the forecast.
+    ahead : data frame or dictionary of columns
+        What :meth:`KernelForecaster.forecast <kernelstream.KernelForecaster.forecast>` returned.
+    target : str, optional
+        By default, the first one.
+    steps : int, default=168
+        Rows of the history before the forecast.
+    {picture}
+    """
+    from .forecast.frames import columns_of
+
+    past, made = columns_of(history), columns_of(ahead)
+    low = next((name for name in made if name.endswith("_low")), "") if target is None else f"{target}_low"
+    if low not in made:
+        raise ValueError("ahead must be what KernelForecaster.forecast returned, with this target")
+    name, ends = low.removesuffix("_low"), [np.asarray(made[low]), np.asarray(made[low.removesuffix("low") + "high"])]
+    time = next(column for column in made if column in past and column != name) if len(past) > 1 else None
+    y = np.asarray(past[name], np.float64)
+    x = np.arange(len(y)) if time is None else np.asarray(past[time], "datetime64[us]")
+    then = np.asarray(made["step" if time is None else time], None if time is None else "datetime64[us]")
+    first, last = int(np.searchsorted(x, then[0])), int(np.searchsorted(x, then[-1], side="right"))
+    if ax is None:
+        ax = figure(width=8.4)[1][0]
+    ax.plot(x[max(first - steps, 0) : last], y[max(first - steps, 0) : last], color=_COLOURS[7], lw=1, label=name)
+    ax.plot(then, np.asarray(made[name]), color=_COLOURS[0], lw=1.6, label="forecast")
+    ax.fill_between(then, *ends, color=_COLOURS[0], alpha=0.2, lw=0, label="interval")
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False, loc="upper left", ncols=3)
+    if time is not None:
+        ax.tick_params(axis="x", rotation=20)
     return _finished(ax, path)
 
 

@@ -3,8 +3,8 @@
 - ``threads``: how many threads a learner may use. ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else
   the processors that this process really has: those it may run on, as far as its control group (of a container, say)
   grants time on them.
-- ``background``: 1 if what takes long and is not needed at once is computed beside the rows, on one more thread, of low
-  priority, for all models; 0 if the row that needs it computes it.
+- ``background``: 1 if what takes long and is not needed at once is computed beside the rows, on one more thread for all
+  models; 0 if the row that needs it computes it.
 - ``cache_bytes``: memory in which a doubly stochastic learner keeps frequencies that it would otherwise draw again.
 
 No setting changes what is learned, beyond rounding, and ``background`` not even that. Threads are the library's own,

@@ -214,10 +214,10 @@ def test_a_wild_target_is_set_aside_one_by_one_too():
 def test_python_around_a_row():
     """How many functions of Python a row costs, on average over full windows and entries of the history.
 
-    No solution in the metric is begun or takes effect from row 513 to row 575.
+    No solution in the metric is begun or takes effect from row 545 to row 639.
     """
-    model, y = taught("two", 500, 1), TASKS["two"][1]
-    one_by_one(model, X[500:520], y[500:520])
+    model, y = taught("two", 550, 1), TASKS["two"][1]
+    one_by_one(model, X[550:580], y[550:580])
     calls = 0
 
     def count(frame, event, argument):
@@ -226,7 +226,7 @@ def test_python_around_a_row():
 
     sys.setprofile(count)
     try:
-        one_by_one(model, X[520:570], y[520:570])
+        one_by_one(model, X[580:630], y[580:630])
     finally:
         sys.setprofile(None)
     assert calls / 50 < 25

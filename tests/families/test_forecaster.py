@@ -110,7 +110,7 @@ def test_closed_form():
 
 def test_autoregression():
     """On a process with known coefficients it comes close to the best forecasts there are."""
-    rng, n, H = np.random.default_rng(4), 3000, 3
+    rng, n, H = np.random.default_rng(4), 2400, 3
     y = np.zeros(n)
     for t in range(2, n):
         y[t] = 1.3 * y[t - 1] - 0.5 * y[t - 2] + rng.normal()
@@ -119,9 +119,9 @@ def test_autoregression():
         best.append(np.stack([y[1:], y[:-1]], 1) @ np.linalg.matrix_power(A, h)[0])
     made = KernelForecaster(H, lags=8, **SMALL).learn(y[:, None])[..., 0]
     for h in range(1, H + 1):
-        truth, t = y[2000 + h :], np.arange(2000, n - h)
+        truth, t = y[1500 + h :], np.arange(1500, n - h)
         ours = np.mean((made[t, h - 1] - truth) ** 2)
-        assert ours < 1.08 * np.mean((best[h - 1][t - 1] - truth) ** 2), h
+        assert ours < 1.1 * np.mean((best[h - 1][t - 1] - truth) ** 2), h
 
 
 def test_season():
@@ -186,7 +186,7 @@ def test_intervals(seed):
 
 def test_gaps_and_clocks():
     """Missing hours, the hour that comes twice and the one that never comes are said once and bridged."""
-    n, rng = 1200, np.random.default_rng(6)
+    n, rng = 900, np.random.default_rng(6)
     times = hours(n, np.datetime64("2024-10-01T00", "h"))
     y, keep = daily(n, rng, 0.05), np.ones(n, bool)
     keep[500:530] = False
@@ -208,7 +208,7 @@ def test_gaps_and_clocks():
     late = np.where(np.arange(n) < 600, times, times + 10_000 * HOUR)
     with pytest.warns(UserWarning, match="steps before"):  # longer than anything that is kept
         made = KernelForecaster(24, **SMALL).learn({"date": late, "y": y})
-    assert np.isfinite(made[100:]).all() and np.abs(made[1000:]).max() < 20
+    assert np.isfinite(made[100:]).all() and np.abs(made[800:]).max() < 20
 
 
 def test_frames():
@@ -288,3 +288,32 @@ def test_damaged_states():
     damaged.state_ = dict(model.state_) | {"strange": 1}
     with pytest.raises(ValueError, match="strange"):
         damaged.check_state()
+
+
+def test_rolling_and_picture(tmp_path):
+    """Errors by horizon are those of a loop written by hand; a picture is drawn."""
+    from kernelstream.evaluate import rolling
+
+    n, H = 700, 6
+    y = daily(n, np.random.default_rng(8))
+    columns, model = {"date": hours(n), "y": y}, KernelForecaster(H, **SMALL)
+    result = rolling(model, columns, start=500, every=40)
+    errors, inside = [], []
+    model.learn(cut(columns, slice(500)))
+    for at in range(500, n - H + 1, 40):
+        said = model.forecast()
+        errors.append((said["y"] - y[at : at + H]) ** 2)
+        inside.append((said["y_low"] <= y[at : at + H]) & (y[at : at + H] <= said["y_high"]))
+        model.learn(cut(columns, slice(at, at + 40)))
+    assert result.origins == len(errors)
+    np.testing.assert_allclose(result.errors["model"]["mse"], np.mean(errors, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(result.errors["model"]["coverage"], np.mean(inside, axis=0))
+    scale = np.abs(y[24:500] - y[:476]).mean()
+    seasonal = [np.abs(y[at - 24 : at - 24 + H] - y[at : at + H]) for at in range(500, n - H + 1, 40)]
+    np.testing.assert_allclose(result.errors["seasonal naive"]["mase"], np.mean(seasonal, axis=0) / scale)
+    assert "seasonal naive" in str(result)
+    pytest.importorskip("matplotlib")
+    from kernelstream import plots
+
+    plots.forecast(columns, said, tmp_path / "ahead.png")
+    assert (tmp_path / "ahead.png").stat().st_size > 5000

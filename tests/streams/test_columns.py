@@ -331,8 +331,8 @@ def test_kinds_by_the_first_value_or_as_told():
     enc = Columns(kinds={"c": "category"}).fit(rows)
     kinds = {"b": "category", "c": "category", "d": "number", "e": "date", "f": "category", "g": "number", "i": "date"}
     assert enc.kinds_ == {**kinds, "a": "category"}
-    with pytest.warns(UserWarning, match="'t' holds texts or objects"):
-        assert Columns().fit([{"t": "word " * 50, "x": 1.5}]).kinds_ == {"t": "text", "x": "number"}
+    with pytest.warns(UserWarning, match="'t' holds objects"):
+        assert Columns().fit([{"t": ["word"], "x": 1.5}]).kinds_ == {"t": "ignored", "x": "number"}
     with pytest.raises(ValueError, match="did you mean 'category'"):
         Columns(kinds={"a": "categry"}).fit(rows)
 
@@ -689,3 +689,92 @@ def test_forged_seasons_are_refused():
         for forged in ({k: v for k, v in state.items() if k != name}, {**state, name: state[name][:-1]}):
             with pytest.raises(ValueError):
                 Columns().state_ = forged
+
+
+# -------------------------------------------------------------------- columns that number the rows, and times
+def numbered_rows(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    day, key, order = np.cumsum(rng.uniform(0.1, 2, n)), rng.permutation(n), rng.permutation(2 * n)[:n]
+    rows = [
+        {"id": i, "day": float(day[i]), "big": int(1e7) + 3 * i, "order": int(order[i]), "key": f"k{key[i]}"}
+        | {"x": float(rng.normal()), "age": int(rng.integers(90)), "word": "uvw"[rng.integers(3)]}
+        for i in range(n)
+    ]
+    return rows, rng.normal(size=n), day
+
+
+def roles(enc):
+    return {source.name: source.role for source in enc._store.sources if source.role}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_that_grow_with_a_stream_are_times(engine):
+    rows, y, day = numbered_rows()
+    enc = Columns(engine=engine)
+    X = enc.learn_transform(rows, y)
+    assert roles(enc) == dict.fromkeys(["id", "day", "big"], "timed")
+    for name in ("id", "day", "big"):
+        assert np.abs(column(enc, X, name)[1:16]).min() > 0.5 and not column(enc, X, name)[16:].any()
+    plain = Columns(engine=engine).learn_transform([{k: row[k] for k in ("order", "x", "age")} for row in rows], y)
+    names = enc.get_feature_names_out().tolist()
+    start = names.index("order")
+    np.testing.assert_array_equal(X[:, start : start + 3], plain[:, :3])  # others are as they were
+    assert column(enc, enc.transform([{**rows[3], "id": 10**6}]), "id") == 0
+    enc.partial_fit([{**rows[0], "day": float(day[200])}], y[:1])  # a late row
+    old = column(enc, enc.transform([rows[100], {**rows[0], "day": 1e4}]), "day")
+    assert old[0] == pytest.approx((day[100] - day[-1]) / np.r_[day, day[200]].std(), rel=0.01) and old[1] == 0
+    enc.partial_fit(rows[::-1], y)  # it was no time
+    assert "day" not in roles(enc) and abs(column(enc, enc.transform(rows[:1]), "day")[0]) > 1
+
+
+def test_a_stream_takes_the_same_columns_for_times_however_it_is_cut():
+    rows, y, _ = numbered_rows(1100)
+    rows = [{name: row[name] for name in ("id", "day", "key", "x")} for row in rows]
+    whole, part = Columns(), Columns()
+    with pytest.warns(UserWarning, match="'key' only numbers or names the rows") as said:
+        X = whole.learn_transform(rows, y)
+    assert len(said) == 1 and roles(whole)["key"] == "idle"
+    pieces = [part.learn_transform(rows[i], y[i : i + 1]) for i in range(130)]
+    part = reloaded(part)
+    pieces += [part.learn_transform(rows[130:1023], y[130:1023])]
+    with pytest.warns(UserWarning, match="'key'"):
+        pieces += [part.learn_transform(rows[1023:1024], y[1023:1024])]
+    pieces += [part.learn_transform(row, y[i : i + 1]) for i, row in enumerate(rows[1024:], 1024)]
+    wide = np.concatenate([np.pad(piece, ((0, 0), (0, X.shape[1] - piece.shape[1]))) for piece in pieces])
+    np.testing.assert_array_equal(wide, X)
+    assert_same_state(whole.state_, part.state_, 0.0, "state")
+    keyed = [i for i, name in enumerate(whole.get_feature_names_out()) if name.startswith("key")]
+    assert X[1023, keyed].any() and not X[1024:, keyed].any() and not whole.transform(rows[:5])[:, keyed].any()
+    whole.partial_fit(rows[:948], y[:948])  # its values come again
+    assert "key" not in roles(whole) and whole.transform(rows[:5])[:, keyed].any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_leaves_out_what_numbers_or_names_its_rows(engine):
+    rows, y, day = numbered_rows()
+    enc = Columns(engine=engine)
+    with pytest.warns(UserWarning, match="takes no part") as said:
+        X = enc.fit_transform(rows, y)
+    assert len(said) == 3
+    assert roles(enc) == {"id": "idle", "order": "idle", "key": "idle", "day": "timed", "big": "timed"}
+    assert set(enc.notes_) == set(roles(enc)) and "takes no part" in enc.notes_["id"] and "time" in enc.notes_["day"]
+    names, new = enc.get_feature_names_out(), [{**rows[3], "id": 77, "day": 1e6}]
+    out = [i for i, name in enumerate(names) if name.startswith(("id", "order", "key"))]
+    assert not X[:, out].any() and not enc.transform(new)[:, out].any()
+    np.testing.assert_allclose(column(enc, X, "day"), (day - day.max()) / day.std(), rtol=0.02)
+    assert column(enc, enc.transform(new), "day") == 0  # what lies ahead is of now
+    assert_same_state(reloaded(enc).state_, enc.state_, 0.0, "state")
+    enc.partial_fit([{**row, "day": float(d)} for row, d in zip(rows, day + 1000, strict=True)], y)
+    assert roles(enc)["id"] == "idle" and roles(enc)["day"] == "timed"
+    named = Columns({"id": "number", "order": "integer", "key": "category"}, engine=engine).fit(rows, y)
+    assert roles(named) == {"day": "timed", "big": "timed"}
+    assert not roles(Columns(engine=engine).fit([{"id": i} for i in range(100)]))  # nothing else is left
+    assert not roles(Columns(engine=engine).fit(rows[:40], y[:40]))
+
+
+def test_forged_roles_are_refused():
+    rows, y, _ = numbered_rows(100)
+    state = Columns().fit([{name: row[name] for name in ("day", "word")} for row in rows], y).state_
+    for flags in ([48, 0], [16, 16], [-1, 0], [64, 0]):
+        with pytest.raises(ValueError, match="flags"):
+            Columns().state_ = {**state, "flags": np.array(flags)}

@@ -101,7 +101,7 @@ def odd_starts(n):
             "number first": "7" if i < 3 else f"{rng.integers(9)}{'ab'[rng.integers(2)]}",
             "comma later": "1.234" if i < 5 else f"{rng.normal():.2f}".replace(".", ","),
             "day later": f"{1 + i % (12 if i < 30 else 28)}/{1 + i % 12}/2023",
-            "text": "x" * 200 if i % 3 else "short",
+            "text": f"{'x' * 200} {i}" if i % 3 else "short",
             "none first": None if i < 40 else f"{rng.normal():.1f}" if i > 41 else "starting",
         }
         if i % 50 == 49:

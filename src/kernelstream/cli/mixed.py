@@ -108,23 +108,24 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
     from ..estimators._contract.base import has_fixed_width
 
     later = reader.feature_names is None or any(name not in reader.kinds for name in reader.feature_names)
-    fixed = has_fixed_width(est)
+    fixed, given = has_fixed_width(est), options.get("columns") or {}
+    odd = _odd_columns(stream)  # kinds that nobody gave: the encoder may leave these columns out
+    kinds = {name: kind for name, kind in reader.kinds.items() if name in given or name not in odd}
     return make_stream(
-        Columns(kinds=reader.kinds or None, strict=bool(options.get("strict"))), est, room=64 if later and fixed else 0
+        Columns(kinds=kinds or None, strict=bool(options.get("strict"))), est, room=64 if later and fixed else 0
     )
 
 
 def show_kinds(stream: Any) -> None:
     """Print how the columns are read, and which of them look useless."""
     reader = inner(stream)
-    dates = [name for name, kind in reader.kinds.items() if kind == "date"] if reader.mixed else []
-    odd = notes_of(stream.peek()[0], reader.feature_names, dates)
+    odd = _odd_columns(stream)
     if not reader.mixed:
         for name, what in odd.items():
             print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
         return
     words = {
-        "text": "not used",
+        "ignored": "not used",
         "integer": "integer, also as a category",
         None: "empty so far",
     }
@@ -137,6 +138,13 @@ def show_kinds(stream: Any) -> None:
         more = [f"{text!r} is {reader.plain(name, text)}" for text in [reader.examples.get(name)] if text is not None]
         more += [odd[name]] if name in odd else []
         print(f"  {name:{width}}  {'; '.join([kind, *more])}", file=sys.stderr)
+
+
+def _odd_columns(stream: Any) -> dict[str, str]:
+    """What is noted about columns of the first rows of a stream."""
+    reader = inner(stream)
+    dates = [name for name, kind in reader.kinds.items() if kind == "date"] if reader.mixed else []
+    return notes_of(stream.peek()[0], reader.feature_names, dates)
 
 
 def notes_of(rows: Any, names: list[str] | None, dates: list[str]) -> dict[str, str]:

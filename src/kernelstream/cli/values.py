@@ -99,7 +99,7 @@ def kinds(text: str) -> dict[str, str]:
     """``name=kind,name=kind``, or ``auto`` for none.
 
     >>> kinds("hour=category,note=ignore")
-    {'hour': 'category', 'note': 'text'}
+    {'hour': 'category', 'note': 'ignored'}
     """
     from ..columns.kinds import KINDS
 
@@ -108,8 +108,10 @@ def kinds(text: str) -> dict[str, str]:
         if item == "auto":
             continue
         name, kind = pair(item, "COLUMN=KIND")
-        kind = "text" if kind == "ignore" else kind
+        kind = "ignored" if kind == "ignore" else kind
         if kind not in KINDS:
-            raise argparse.ArgumentTypeError(f"{name} cannot be {kind!r}: kinds are {', '.join(KINDS[:-1])}, ignore")
+            raise argparse.ArgumentTypeError(
+                f"{name} cannot be {kind!r}: kinds are {', '.join(kind for kind in KINDS if kind != 'ignored')}, ignore"
+            )
         found[name] = kind
     return found

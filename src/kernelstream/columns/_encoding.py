@@ -14,16 +14,19 @@ import numpy as np
 from ..random import SeedStream, generator
 from ..rows import padded
 from ..streams.cells import Cells
+from ._counting import TIMED, decide_in_table
 from ._growing import Widths, decide_again, grow
+from ._journal import Journal, NeedsCopy
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
-from ._pass import twins
+from ._pass import LATE, twins
 from ._seasons import learn as learn_season
 from ._seasons import next_solved, runs
 from ._seasons import show as show_season
 from ._seasons import solve as solve_season
-from ._store import MEAN, RECENT, ROWS, Journal, NeedsCopy, Store
+from ._store import MEAN, RECENT, ROWS, SCORE, Store
 from ._targets import Targets, one_target
+from ._texts import run as run_texts
 from .kinds import votes_of
 
 WarnOnce = Callable[[str, str], None]
@@ -52,6 +55,9 @@ def learn_stream(
             stop = start + int(np.argmin(np.append((weight[start:] > 0) == learned, False)))
         if learned:
             stop = min(stop, start + (1 << store.t.bit_length()) - store.t)  # the next power of two
+            if targets is not None:  # texts have more scores from the row on in which a label appears
+                new = targets.part(np.arange(start, stop)).new_labels(store)
+                stop = min([stop, *(start + row for row, _ in new if row > 0)])
         if journal is not None and stop - start < cells.n:
             raise NeedsCopy
         widths.append((start, store.width))
@@ -60,7 +66,7 @@ def learn_stream(
             run = CellRows(cells[start:stop], some, None if weight is None else weight[start:stop])
             part, wider = _pass(rules, store, run, journal, odd, warn_once, start)
             parts.append(part)
-            odd |= decide_again(store, rules.kinds or {}, journal)
+            odd |= decide_again(store, rules.kinds or {}, journal, warn_once)
             widths += [(start + row, width) for row, width in wider]
             widths.append((stop, store.width))
         else:
@@ -80,9 +86,10 @@ def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) 
         learned = CellRows(cells.part(counted), None if targets is None else targets.part(counted), weight[counted])
     one_by_one, _ = _pass(rules, store, learned, None, odd, warn_once, shuffled=True)
     _say_odd(store, odd, warn_once)
+    store.moments[LATE, [source.number for source in store.sources if source.role == TIMED]] = 1.0  # not of now
     X = encode(rules, store, cells)
     coded = {at for at, source in enumerate(store.sources) if not source.retired}
-    means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, RECENT, ROWS) and at in coded]
+    means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, RECENT, ROWS, SCORE) and at in coded]
     X[counted[:, None], means] = one_by_one[:, means]
     return X
 
@@ -111,12 +118,14 @@ def _pass(
         for row, source, value in found.wrong:
             if row < stop:
                 odd.setdefault(source.name, value)
+        if shuffled and not start:
+            decide_in_table(store, found.numbers, found.codes, rules.kinds or {}, warn_once)
         for source in store.crowded(found.codes) if shuffled else ():
             store.show_recent(source)
         X, here = padded(X, store.width), slice(start, stop)
         order = generator(0, SeedStream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
         y, w = (None if values is None else values[here] for values in (Y, weight))
-        _run(rules, store, found, X[here], y, w, order=order)
+        _run(rules, store, found, X[here], y, w, order=order, journal=journal)
         store.t += stop - start
         for source in found.retired:
             store.retire(source)
@@ -131,7 +140,7 @@ def _pass(
 
 def _run(
     rules: Any, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: np.ndarray | None,
-    learn: bool = True, order: np.ndarray | None = None,
+    learn: bool = True, order: np.ndarray | None = None, journal: Journal | None = None,
 ) -> None:  # fmt: skip
     """Encode rows into X, and learn them, in their order or another."""
     columns_pass, _ = twins(rules.engine)
@@ -155,6 +164,16 @@ def _run(
                 learn_season(store, source, x[here], parts[here], Y[here], w)  # type: ignore[index]
                 if order is not None or store.t + here.stop == next_solved(store.t + here.start):
                     solve_season(store, source)
+    for source, first, texts in found.texts:
+        if source.kind == "text":
+            X[first:, source.gap] = [text == "" for text in texts]
+        if source.text is None:
+            continue
+        rows = np.arange(first, len(X)) if order is None else order[order >= first]
+        y, w = (None if values is None or not learn else values[rows] for values in (Y, weight))
+        texts = [texts[i - first] for i in rows]
+        X[rows[:, None], source.scores] = run_texts(source.text, texts, rules.engine, y, w, journal)
+    X[:, store.silent] = 0.0
 
 
 # -------------------------------------------------------------------- one dictionary at a time
@@ -176,13 +195,13 @@ def learn_row(rules: Any, store: Store, row: dict[Any, Any], y: Any, journal: Jo
         return None
     journal.save(found.codes)
     X = np.zeros((1, len(store.layout)))
-    _run(rules, store, found, X, Y, None)
+    _run(rules, store, found, X, Y, None, journal=journal)
     for at in store.undecided:
         store.votes[at] += votes_of([row.get(store.sources[at].name)])
     store.t += 1
     if not store.t & (store.t - 1):
         try:
-            decide_again(store, rules.kinds or {}, journal)
+            decide_again(store, rules.kinds or {}, journal, rules._warn_once)
         except NeedsCopy:
             journal.undo()
             return None
@@ -228,7 +247,7 @@ def compare(store: Store, cells: Cells, warn_once: WarnOnce) -> None:
         known = list(store.by_name)
         warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
     if type(cells) is Cells and cells.n:
-        absent = [s.name for s in store.by_name.values() if s.kind != "text" and cells.get(s.name) is None]
+        absent = [s.name for s in store.by_name.values() if s.kind != "ignored" and cells.get(s.name) is None]
         if absent:
             warn_once(
                 "absent",
@@ -240,6 +259,6 @@ def _say_odd(store: Store, odd: dict[str, Any], warn_once: WarnOnce) -> None:
     """Warn once about cells of columns that are of no use there."""
     for name, value in odd.items():
         kind = store.by_name[name].kind.replace("integer", "number")
-        if kind != "text" and (kind != "category" or not isinstance(value, str)):
+        if kind != "ignored" and (kind != "category" or not isinstance(value, str)):
             said = f"column {name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
             warn_once(f"wrong {name}", f"{said}: they are taken as missing")

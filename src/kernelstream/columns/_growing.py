@@ -9,9 +9,12 @@ import numpy as np
 
 from ..streams.cells import Cells, is_missing, listed
 from ..streams.marks import DATE
-from ._store import Journal, NeedsCopy, Store
+from ._counting import decide_in_stream
+from ._journal import Journal, NeedsCopy
+from ._store import InputColumn, Store
 from ._targets import Targets
-from .kinds import DECIDING_CELLS, kind_of, readings, votes_cast, votes_of
+from .kinds import DECIDING_CELLS, KINDS, MIN_CELLS_REPEATED, kind_of, readings, repeats, votes_cast, votes_of
+from .spellings import misspelt
 
 Widths = list[tuple[int, int]]  # rows of a call, and the columns that the result has from there on
 
@@ -55,7 +58,10 @@ def grow(
     found, votes = {}, dict[str, np.ndarray]()
     if shuffled:
         votes = {name: votes_of(values, cells.hints.get(name)) for name, (_, values) in first.items()}
-        found = readings(votes, {}, given)
+        few = frozenset(
+            name for name, (_, values) in first.items() if votes[name][KINDS.index("text")] and repeats(values)
+        )
+        found = readings(votes, {}, given, few)
     for name, (row, values) in first.items() if not shuffled else ():
         found |= readings({name: votes_of(values[row : row + 1], cells.hints.get(name))}, {}, given)
     events = [(row, 0, name) for name, (row, _) in first.items() if name not in store.by_name]
@@ -78,10 +84,12 @@ def grow(
             continue
         kind, form = found[name]
         store.add(name, kind).form = form
+        if shuffled and kind == "category" and misspelt(first[name][1]):
+            store.read(len(store.sources) - 1)
         store.came.setdefault(name)
         since[name], widths[row] = row, store.width
-        if kind == "text":
-            warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
+        if kind == "ignored" and given.get(name) != kind:
+            warn_once(f"ignored {name}", f"column {name!r} holds objects, which are not used")
         value = first[name][1][row] if kind == "category" else None
         if isinstance(value, str) and DATE.fullmatch(value.strip()):
             warn_once(
@@ -107,7 +115,9 @@ def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal |
         store.came = known
 
 
-def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -> dict[str, str]:
+def decide_again(
+    store: Store, given: dict[str, str], journal: Journal | None, warn_once: Callable[[str, str], None]
+) -> dict[str, str]:
     """After 1, 2, 4, 8, ... rows: decide by the cells so far what the columns hold, unless that is settled.
 
     Returns a word of each column that was taken for one of words, and turns out to hold numbers or dates.
@@ -122,25 +132,38 @@ def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -
     odd: dict[str, str] = {}
     if store.t & (store.t - 1):
         return odd
+    decide_in_stream(store, given, journal, warn_once)
     for source in store.crowded():
         if journal is not None:
             raise NeedsCopy
         store.show_recent(source)
     votes = {source.name: own for source, own in zip(store.sources, store.votes, strict=True)}
     now = {name: source.kind for name, source in store.by_name.items()}
-    found = readings(votes, now, given)
+    found = readings(votes, now, given, frozenset(s.name for s in store.by_name.values() if _repeats(s, votes[s.name])))
     for at in list(store.undecided):
         source = store.sources[at]
         kind, form = found.get(source.name, (source.kind, source.form))
         if journal is not None and (kind, form) != (source.kind, source.form):
             raise NeedsCopy
         if kind != source.kind:
-            words = source.table.codes if source.table is not None and kind != "text" else ()
+            words = source.table.codes if source.table is not None and kind not in ("text", "ignored") else ()
             odd.update((source.name, word) for word in words if kind_of(word) in ("category", "text"))
             source = store.replace(at, kind)
         elif form != source.form:
             store.rewrite(source, form)
+        elif not source.reads and kind == "category" and misspelt(source.table.codes):  # type: ignore[union-attr]
+            if journal is not None:
+                raise NeedsCopy
+            store.read(at)
         source.form = form
     settled = [source for source in store.by_name.values() if votes_cast(votes[source.name]) >= DECIDING_CELLS]
     (journal or store).settle([source for source in settled if not source.settled])
     return odd
+
+
+def _repeats(source: InputColumn, votes: np.ndarray) -> bool:
+    """Whether cells do not vary as texts do: half of them are different, or there are fewer pieces than rows."""
+    cells = votes_cast(votes)
+    if source.text is not None and source.kind == "text":
+        return cells >= MIN_CELLS_REPEATED and source.text.different < cells
+    return source.kind == "category" and 2 * len(source.table.codes) <= cells  # type: ignore[union-attr]

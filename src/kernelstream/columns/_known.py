@@ -11,9 +11,11 @@ from sklearn.exceptions import NotFittedError
 from ..checks import few
 from ..registry.names import did_you_mean
 from ..streams.cells import Cells
+from ._counting import IDLE, TIMED
 from ._parse import value_of
 from ._pass import COUNT
-from ._store import GAP, MEAN, RECENT, ROWS, SEASON, SLOT, VALUE, InputColumn, Store
+from ._store import GAP, MEAN, RECENT, ROWS, SCORE, SEASON, SLOT, VALUE, InputColumn, Store
+from ._texts import score_name
 from .dates import CYCLES
 
 PER_TARGET = {MEAN: "mean", RECENT: "recent", SEASON: "season"}
@@ -91,6 +93,10 @@ class Known:
         place = {name: i for i, name in enumerate(store.came)}
         return np.array([place[store.sources[at].name] for at, _, _ in store.layout], np.intp)
 
+    def scores_texts(self, width: int) -> bool:
+        """Whether some of the first columns of the result are scores of texts."""
+        return any(part == SCORE for _, part, _ in self._learned().layout[:width])
+
     @property
     def width_(self) -> int:
         """Columns of the result."""
@@ -120,6 +126,8 @@ def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
         owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
         taken = index < source.table.own  # type: ignore[union-attr]
         return f"{source.name}={owners[index]}" if taken else f"{source.name}#{index}"
+    if part == SCORE:
+        return f"{source.name}:{score_name(index, store.labels)}"
     return source.name + {VALUE: "", GAP: ":missing", ROWS: ":rows"}.get(part, f":{CYCLES[index]}")
 
 
@@ -131,7 +139,8 @@ def some(names: list[str], known: list[str] | None = None) -> str:
 
 
 def _note(store: Store, source: InputColumn) -> str:
-    """A sentence about a column that is useless in its present form; "" for any other."""
+    """A sentence about a column that is useless in its present form, or used as a time; "" for any other."""
+    use = {TIMED: "; it is taken as a time", IDLE: "; it takes no part"}.get(source.role or "", "")
     if source.number >= 0:
         count, _, m2, low, high, *_ = store.moments[:, source.number].tolist()
         if count == store.t and low == high:
@@ -139,13 +148,16 @@ def _note(store: Store, source: InputColumn) -> str:
         # the sum of squares of n different whole numbers is least where they follow on each other, as row numbers do
         consecutive = count * (count**2 - 1) / 12
         if high - low == count - 1 and abs(m2 - consecutive) <= 1e-9 * consecutive:
-            return "it looks like a row number: every new row has a value that was never seen"
+            return f"it looks like a row number: every new row has a value that was never seen{use}"
+        if use:
+            told = "every value is larger than those before" if source.role == TIMED else "no value comes twice"
+            return told + use
     elif source.table is not None and source.table.codes:
         counts = store.counts[list(source.table.codes.values())]
         if len(counts) == 1:
             return "it never changes"
         if len(counts) >= MIN_ROWS_NOTED and counts.mean() <= MAX_ROWS_PER_WORD:
-            return "it looks like an identifier: nearly every row has a different word"
+            return f"it looks like an identifier: nearly every row has a different word{use}"
     return ""
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from ..streams.cells import LARGEST_NUMBER, Cells, is_missing, numbers
 from ..streams.marks import DayAndMonth
-from ._store import InputColumn, Journal, NeedsCopy, Store
+from ._journal import Journal, NeedsCopy
+from ._store import InputColumn, Store
+from ._texts import texts_of
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
 from .kinds import LARGEST_CODE, as_number, is_code
@@ -25,6 +27,7 @@ class Parsed:
     """Rows for the pass: numbers (n, M), the first row of each (M,), codes (n, K).
 
     ``cycles`` are columns of the result that only the cell itself decides: their column of dates, and content (n, 6).
+    ``texts`` are those of columns: the column, its first row, and texts from there on.
     ``retired`` are columns of integers that turned out to have too many values; ``full`` is the table that has no room
     for the row after the last; ``wrong`` are cells that cannot be used: row, column, and the cell.
     """
@@ -33,6 +36,7 @@ class Parsed:
     since: np.ndarray
     codes: np.ndarray
     cycles: list[tuple[InputColumn, np.ndarray]] = field(default_factory=list)
+    texts: list[tuple[InputColumn, int, list[str]]] = field(default_factory=list)
     retired: list[InputColumn] = field(default_factory=list)
     full: InputColumn | None = None
     wrong: list[tuple[int, InputColumn, Any]] = field(default_factory=list)
@@ -76,11 +80,15 @@ def parse(
         begin = max(since.get(source.name, 0), start)
         if source.number >= 0:
             found.since[source.number] = begin - start
-        if source.kind == "text" or begin >= stop:
+        if source.kind == "ignored" or begin >= stop:
             continue
         values = cells.get(source.name)
         part = [None] * (stop - begin) if values is None else values[begin:stop]
         here = slice(begin - start, begin - start + len(part))
+        if source.reads:
+            texts, odd = texts_of(part)
+            found.texts.append((source, begin - start, texts))
+            wrong += [(begin + i, source, part[i]) for i in odd] if source.kind == "text" else []
         if source.number >= 0:
             x, odd = _numbers(part, source.form) if source.kind != "date" else _dates(part, source.form)
             found.numbers[here, source.number] = x
@@ -115,6 +123,7 @@ def parse(
         m = stop - start
         found.numbers, found.codes = found.numbers[:m].copy(), found.codes[:m].copy()
         found.cycles = [(date, rest[:m]) for date, rest in found.cycles]
+        found.texts = [(source, first, texts[: max(m - first, 0)]) for source, first, texts in found.texts]
         # of the columns that were retired, those in the rows that are left
         found.retired = [s for s in found.retired if (found.codes[found.since[s.number] :, s.coded] < 0).any()]
     return found
@@ -191,7 +200,8 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
     return ["" if name is None else name for name in found], wrong, word
 
 
-_IN_THE_CORE = ("category", "number", "integer", "date", "text")  # kinds by their numbers in cpp/bind/columns.cpp
+# Numbers of the kinds in cpp/bind/columns.cpp, which does not read what has the last.
+_IN_THE_CORE = {"category": 0, "number": 1, "integer": 2, "date": 3, "ignored": 4, "text": 4}
 Plan = list[tuple[str, int, dict[Any, int] | None, int, int]]
 Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, list[int]]]
 
@@ -201,7 +211,7 @@ def _plan(store: Store) -> Plan:
     plan = []
     for source in store.by_name.values():
         codes = None if source.table is None or source.retired else source.table.codes
-        plan.append((source.name, _IN_THE_CORE.index(source.kind), codes, source.number, source.coded))
+        plan.append((source.name, _IN_THE_CORE[source.kind], codes, source.number, source.coded))
     return plan
 
 
@@ -234,6 +244,13 @@ def parse_row(
     if hits != len(row) and not (hits and ignore_unknown and all(type(key) is str for key in row)):
         return None
     found = Parsed(numbers, store.from_start, codes)
+    for source in store.by_name.values():
+        if source.reads:
+            texts, wrong = texts_of([row.get(source.name)])
+            if wrong and source.kind == "text":
+                journal.undo()
+                return None
+            found.texts.append((source, 0, texts))
     for i in odd:
         if not _closer(store.by_name[store.plan[i][0]], row, found, most, journal):
             journal.undo()

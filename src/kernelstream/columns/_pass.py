@@ -9,6 +9,7 @@ A time is given as how long ago it was, ``out = (x - h')/sqrt(s'/n')`` with h' t
 order of time are all of now, 0. Their scale does not move under them, and what they teach holds for old rows as well:
 while no row has been late, an old row is encoded as one of now too, since nothing is known of another time. For the
 same reason sine and cosine of the year are 0 until the dates seen reach over a year: before, they only rise or fall.
+Numbers that grow with the rows are times without cycles.
 
 A missing number is 0, the running mean (or now), and its indicator 1. Categories, by the targets of the rows before,
 with ``a`` imaginary rows of the mean of all (Micci-Barreca 2001)::
@@ -61,7 +62,8 @@ def columns_pass(
         moments : (7, M) float64
             Count, mean, sum of squared differences, least, largest, doubt, rows below the largest before them.
         number_at : (3, M) int32
-            Columns of the value, of its indicator (-1 for none) and of the sine of the year (-1: not a time).
+            Columns of the value, of its indicator (-1 for none) and of the sine of the year (-1: not a
+            time, -2: a time without a year).
         counts, sums, recent : (capacity,), (capacity, T), (capacity, T) float64
             Weight of the rows of a category, their weighted targets, and the recent mean, in columns that show it.
         within, between : (2 K, T) float64
@@ -185,8 +187,8 @@ def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scal
     centre = mean + delta / (count + 1)
     spread = m2 + delta * (v - centre)
     earliest, latest = (min(low, v), max(high, v)) if count > 0 else (v, v)
-    time = at[2] >= 0
-    if time and latest - earliest < YEAR:
+    time = at[2] != -1
+    if at[2] >= 0 and latest - earliest < YEAR:
         row[at[2] : at[2] + 2] = 0.0
     if not scale:
         row[at[0]] = x

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
+from ._counting import COUNTING, IDLE, TIMED
 from ._seasons import SIZE
-from ._store import CLASSES, CYCLE, NUMERIC, SEASON, SLOT, TABLED, InputColumn, Store, parts_of
+from ._store import CLASSES, CYCLE, NUMERIC, SCORE, SEASON, SLOT, TABLED, InputColumn, Store, parts_of
+from ._texts import parts, texts_from_state, texts_schema, texts_to_state
 from .kinds import KINDS, VOTES, is_code
 
 State = dict[str, Any]
+ROLES = (None, TIMED, IDLE)
 TASKS = ("", "number", "label")
 WRITTEN = {**dict.fromkeys(KINDS, ("",)), "number": (".", ","), "integer": (".", ","), "date": ("", "d/m", "m/d")}
+FLAGS = ("retired", "settled", "replaced", "many", "reads")
 FORMS = ("", ".", ",", "d/m", "m/d")
 
 
@@ -45,7 +49,7 @@ def to_state(store: Store) -> State:
         **packed("came", list(store.came)),
         **packed("names", [source.name for source in store.sources]),
         "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
-        "flags": np.array([s.retired + 2 * s.settled + 4 * s.replaced + 8 * s.many for s in store.sources], np.int64),
+        "flags": np.array([_flags(source) for source in store.sources], np.int64),
         "forms": np.array([FORMS.index(source.form) for source in store.sources], np.int64),
         "votes": store.votes.copy(),
         "wrong": np.array([(s.wrong, s.first_wrong) for s in store.sources], np.int64).reshape(-1, 2),
@@ -62,7 +66,13 @@ def to_state(store: Store) -> State:
         "spans": store.spans.copy(),
         **packed("labels", store.labels),
         "target": store.target.copy(),
+        **texts_to_state([source.text for source in store.sources if source.text is not None]),
     }
+
+
+def _flags(source: InputColumn) -> int:
+    own = sum(1 << b for b, name in enumerate(FLAGS) if getattr(source, name))
+    return own + (ROLES.index(source.role) << len(FLAGS))
 
 
 def schema(state: State, one_hot: int) -> Schema:
@@ -76,11 +86,11 @@ def schema(state: State, one_hot: int) -> Schema:
         **_strings("came", state, length(state, "came_ends")),
         **_strings("names", state, sources),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
-        "flags": Array((sources,), "int64", low=0, high=15),
+        "flags": Array((sources,), "int64", low=0, high=(len(ROLES) << len(FLAGS)) - 1),
         "forms": Array((sources,), "int64", low=0, high=len(FORMS) - 1),
         "votes": Array((sources, VOTES), "int64", low=0, high=MOST),
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
-        "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, CLASSES, SEASON)),
+        "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, parts(CLASSES), SEASON, SCORE)),
         "moments": Array((7, numbers)),
         **_strings("words", state, words),
         "table_sizes": Array((tables,), "int64", low=0, high=words),
@@ -93,7 +103,17 @@ def schema(state: State, one_hot: int) -> Schema:
         "spans": Array((dates, 3)),
         **_strings("labels", state, length(state, "labels_ends")),
         "target": Array((3, means)),
+        **texts_schema(state, _texts(state), means),
     }
+
+
+def _texts(state: State) -> int:
+    """How many columns of texts have learned something."""
+    flags = state.get("flags")
+    if not isinstance(flags, np.ndarray) or flags.dtype != np.int64 or not length(state, "target", 1):
+        return 0
+    reads, replaced = (flags & 1 << FLAGS.index(name) != 0 for name in ("reads", "replaced"))
+    return int(np.count_nonzero(reads & ~replaced))
 
 
 def _strings(name: str, state: State, count: int) -> Schema:
@@ -126,6 +146,9 @@ def from_state(state: State, one_hot: int) -> Store:
         raise ValueError("state_['labels'] holds labels that have no place")
     store.layout = [tuple(row) for row in state["layout"].tolist()]
     _sources(store, names, state)
+    texts = iter(texts_from_state(state, _texts(state), means))
+    for source in store.sources:
+        source.text = next(texts) if means and source.reads and not source.replaced else None
     _columns(store, means)
     _tables(store, words, state)
     return store
@@ -136,10 +159,13 @@ def _sources(store: Store, names: list[str], state: State) -> None:
     for i, name in enumerate(names):
         source = InputColumn(name, KINDS[state["kinds"][i]])
         source.wrong, source.first_wrong = map(int, state["wrong"][i])
-        source.retired, source.settled, source.replaced, source.many = (
-            bool(state["flags"][i] & 1 << b) for b in range(4)
-        )
-        if source.many and not (source.kind == "category" and store.task):
+        for b, flag in enumerate(FLAGS):
+            setattr(source, flag, bool(state["flags"][i] & 1 << b))
+        reads = source.kind == "text" or (source.reads and source.kind == "category")
+        if (source.many and not (source.kind == "category" and store.task)) or source.reads != reads:
+            raise ValueError(f"state_['flags'] has one that column {source.name!r} cannot have")
+        source.role = ROLES[state["flags"][i] >> len(FLAGS)]
+        if source.role not in (None, *COUNTING.get(source.kind, ())):
             raise ValueError(f"state_['flags'] has one that column {source.name!r} cannot have")
         source.form = FORMS[state["forms"][i]]
         if source.form not in WRITTEN[source.kind]:
@@ -167,7 +193,8 @@ def _columns(store: Store, means: int) -> None:
     tables = sum(s.kind in TABLED for s in store.sources)
     store.mean_at, store.recent_at = (np.full((tables, columns), -1, np.int32) for columns in (means, means + 1))
     for i, source in enumerate(store.sources):
-        mine = {part: at.get((i, *part), -1) for part in parts_of(source.kind, means, store.one_hot, source.many)}
+        own = parts_of(source.kind, means, store.one_hot, source.many, source.reads)
+        mine = {part: at.get((i, *part), -1) for part in own}
         wanted.update((i, *part) for part in mine)
         if -1 in mine.values():
             raise ValueError(f"state_['layout'] lacks a part of column {source.name!r}")

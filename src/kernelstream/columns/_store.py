@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ._seasons import SIZE
+from ._texts import TextColumn, outputs_of, parts
 from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
 from .kinds import VOTES
 
-VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS, SEASON = range(8)  # parts of a column of the source
+VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS, SEASON, SCORE = range(9)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
@@ -26,32 +27,38 @@ MANY = 16  # categories of equal size: where there are as many, each also shows 
 YEAR_SINE = CYCLES.index("year:sin")
 
 
-def parts_of(kind: str, means: int, one_hot: int, many: bool = False) -> list[tuple[int, int]]:
-    """The columns of the result that a column of a kind has, in their order: which part, and which of several."""
-    parts = [(VALUE, 0)] if kind in NUMERIC else []
-    parts += [(GAP, 0)] if kind != "text" else []
-    parts += [(MEAN, t) for t in range(means)] if kind in TABLED else []
-    parts += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
-    parts += [(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else []
-    parts += [(SEASON, t) for t in range(means)] if kind == "date" else []
-    return parts + ([*((RECENT, t) for t in range(means)), (ROWS, 0)] if many else [])
+def parts_of(kind: str, means: int, one_hot: int, many: bool = False, reads: bool = False) -> list[tuple[int, int]]:
+    """The columns of the result that a column of a kind has, in their order: which part, and which of several.
+
+    ``reads`` says whether its cells are read as texts.
+    """
+    found = [(VALUE, 0)] if kind in NUMERIC else []
+    found += [(GAP, 0)] if kind != "ignored" else []
+    found += [(MEAN, t) for t in range(means)] if kind in TABLED else []
+    found += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
+    found += [(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else []
+    found += [(SEASON, t) for t in range(means)] if kind == "date" else []
+    found += [*((RECENT, t) for t in range(means)), (ROWS, 0)] if many else []
+    return found + ([(SCORE, s) for s in range(parts(means))] if reads else [])
 
 
 class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
     ``number`` is its place among the numbers, ``coded`` that among the categories, ``dated`` that among the dates, -1
-    for none; ``seasons`` are the columns of the result for seasons; ``retired`` says that a
-    column of integers has had too many values to hold codes, ``many`` that one of words has more values than columns of
-    their own. ``form`` is how numbers or dates are written (see
-    :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
-    cells seemed to be: a later column of the same name reads its cells, and its own parts of the result stay 0.
-    ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
+    for none; ``seasons`` are the columns of the result for seasons. ``retired`` says that a column of integers has had
+    too many values to hold codes, ``many`` that one of words has more values than columns of their own. ``role`` is
+    "timed" of numbers that are times, "idle" of a column that takes no part. ``form`` is how numbers or dates are
+    written (see :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind
+    than its first cells seemed to be: a later column of the same name reads its cells, and its own parts of the result
+    stay 0. ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1. ``reads``
+    says that cells are read as texts: ``text`` is what was learned of these, once there is a target, and shows in the
+    columns ``scores``.
     """
 
     __slots__ = (
-        *("coded", "dated", "first_wrong", "form", "gap", "kind", "many", "name", "number", "replaced", "retired"),
-        *("seasons", "settled", "slots", "table", "wrong"),
+        *("coded", "dated", "first_wrong", "form", "gap", "kind", "many", "name", "number", "reads", "replaced"),
+        *("retired", "role", "scores", "seasons", "settled", "slots", "table", "text", "wrong"),
     )
 
     def __init__(self, name: str, kind: str):
@@ -59,7 +66,11 @@ class InputColumn:
         self.number = self.coded = self.dated = self.gap = self.slots = -1
         self.seasons: list[int] = []
         self.table = CategoryTable() if kind in TABLED else None
+        self.reads = kind == "text"
+        self.text: TextColumn | None = None
+        self.scores: list[int] = []
         self.retired = self.settled = self.replaced = self.many = False
+        self.role: str | None = None
         self.form = "." if kind in ("number", "integer") else ""
         self.wrong = self.first_wrong = 0
 
@@ -67,6 +78,7 @@ class InputColumn:
         made = copy.copy(self)
         made.table = None if self.table is None else self.table.copy()
         made.seasons = list(self.seasons)
+        made.text, made.scores = None if self.text is None else self.text.copy(), list(self.scores)
         return made
 
 
@@ -83,6 +95,7 @@ class Store:
         self.sources: list[InputColumn] = []
         self.by_name: dict[str, InputColumn] = {}  # the column that reads the cells of a name
         self.votes = np.zeros((0, VOTES), np.int64)  # of the cells of each source, see :mod:`.kinds`
+        self.idle: set[int] = set()  # places of the sources that take no part
         self.undecided: list[int] = []  # places of the sources whose kind may still change
         self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
@@ -126,6 +139,7 @@ class Store:
         """What follows from the sources: which of them are read, and which may change."""
         self.plan = None
         self.by_name = {source.name: source for source in self.sources}  # the last of a name
+        self.idle = {i for i, s in enumerate(self.sources) if s.role == "idle"}
         self.undecided = [i for i, s in enumerate(self.sources) if not (s.settled or s.replaced)]
         self.from_start = np.zeros(self.moments.shape[1], np.int64)
         self.from_start[[s.number for s in self.sources if s.replaced and s.number >= 0]] = NEVER
@@ -152,9 +166,9 @@ class Store:
             source.dated = len(self.spans)
             self.seasons = np.append(self.seasons, np.zeros((SIZE, self.seasons.shape[1])), axis=0)
             self.spans = np.append(self.spans, np.zeros((1, 3)), axis=0)
-        parts = parts_of(kind, self.means, self.one_hot)
-        self.place_parts(source, {part: self.width + i for i, part in enumerate(parts)})
-        self.layout += [(at, part, index) for part, index in parts]
+        own = parts_of(kind, self.means, self.one_hot, reads=source.reads)
+        self.place_parts(source, {part: self.width + i for i, part in enumerate(own)})
+        self.layout += [(at, part, index) for part, index in own]
         self.by_name[name], self.plan = source, None
         self.undecided.append(at)
         return source
@@ -165,6 +179,7 @@ class Store:
         source.replaced = True
         if source.table is not None:
             self.drop(source, list(source.table.codes))
+        source.text = None
         made = self.add(source.name, kind)
         self.votes[-1] = self.votes[at]
         self.find_columns()
@@ -189,14 +204,18 @@ class Store:
     def place_parts(self, source: InputColumn, at: dict[tuple[int, int], int]) -> None:
         """Note in which column of the result each part of a source is."""
         if source.kind in NUMERIC:
-            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), -1)
+            year = -2 if source.role == "timed" else -1
+            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), year)
         if source.kind in TABLED:
             self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
         if source.many:
             self.recent_at[source.coded] = [*(at[RECENT, t] for t in range(self.means)), at[ROWS, 0]]
-        if source.kind == "category":
+        if source.kind in ("category", "text"):
             source.gap = at[GAP, 0]
         source.seasons = [column for (part, _), column in at.items() if part == SEASON]
+        if source.reads:
+            source.scores = [at[SCORE, s] for s in range(parts(self.means))]
+            self._read(source)
         source.slots = at.get((SLOT, 0), at.get((CYCLE, 0), -1))
 
     def begin_target(self, task: str) -> None:
@@ -233,6 +252,40 @@ class Store:
             self.within[1::2, t], self.between[1::2, t] = self.within[1::2, 0], self.between[1::2, 0]
         total = self.target[0, 0] if t else 0.0  # no row so far had the new label
         self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
+        for at, source in enumerate(self.sources):
+            if source.reads:
+                more = range(len(source.scores), parts(t + 1))
+                source.scores += range(self.width, self.width + len(more))
+                self.layout += [(at, SCORE, s) for s in more]
+                self._read(source)
+
+    def read(self, at: int) -> None:
+        """Read the cells of a source as texts as well, from now on."""
+        source = self.sources[at]
+        source.reads, source.scores = True, list(range(self.width, self.width + parts(self.means)))
+        self.layout += [(at, SCORE, s) for s in range(parts(self.means))]
+        self._read(source)
+        self.plan = None
+
+    def _read(self, source: InputColumn) -> None:
+        """Tables of texts for the labels so far."""
+        if source.replaced or not self.means:
+            return
+        source.text = source.text or TextColumn(self.task == "number")
+        if outputs_of(self.means) > source.text.outputs:
+            source.text.grow(outputs_of(self.means))
+
+    def set_role(self, source: InputColumn, role: str | None) -> None:
+        """Let a column take no part or its numbers be times, or neither."""
+        source.role = role
+        if source.number >= 0:
+            self.number_at[2, source.number] = -2 if role == "timed" else -1
+        self.find_columns()
+
+    @property
+    def silent(self) -> list[int]:
+        """Columns of the result that stay 0, since their source takes no part."""
+        return [c for c, (at, _, _) in enumerate(self.layout) if at in self.idle] if self.idle else []
 
     # ---------------------------------------------------------------- categories
     def crowded(self, codes: np.ndarray | None = None) -> list[InputColumn]:
@@ -317,68 +370,3 @@ class Store:
 
 OF_CODES = ("counts", "sums", "recent")  # arrays that a pass changes, with a row for each category,
 OF_ALL = ("moments", "target", "votes", "within", "between", "seasons", "spans")  # and others
-
-
-class NeedsCopy(Exception):
-    """A call will change more than entries, so it must work on a copy of the store."""
-
-
-class Journal:
-    """What one call changes in a store, so that it can be undone."""
-
-    def __init__(self, store: Store):
-        self.store = store
-        self.names: list[tuple[InputColumn, Any, int, int, list[int]]] = []
-        self.wrong: list[tuple[InputColumn, int, int]] = []
-        self.saved: Any = None
-        self.settled: list[InputColumn] = []
-
-    def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
-        """A code for a new name; noted first, so that it can be undone wherever entering it ends."""
-        store, table = self.store, source.table
-        self.names.append((source, name, table.own, store.size, store.free[-1:]))  # type: ignore[union-attr]
-        return store.enter(source, name, for_good)
-
-    def count_wrong(self, source: InputColumn) -> None:
-        """Remember the count of wrong cells before it changes."""
-        self.wrong.append((source, source.wrong, source.first_wrong))
-
-    def settle(self, sources: list[InputColumn]) -> None:
-        """Columns that keep their kind from now on; noted, so that it can be undone."""
-        self.settled += sources
-        self.store.settle(sources)
-
-    def save(self, codes: np.ndarray) -> None:
-        """Remember the entries that a pass over these codes changes."""
-        store, touched = self.store, codes[0] if len(codes) == 1 else np.unique(codes)
-        if not len(store.counts):
-            touched = touched[:0]
-        # -1, of no category, is the last entry: it goes back to what it was, too
-        entries = (touched, *(getattr(store, name).take(touched, axis=0) for name in OF_CODES))
-        self.saved = (store.t, *(getattr(store, name).copy() for name in OF_ALL), entries)
-
-    def take_back(self, nothing_learned: bool) -> None:
-        self.undo()
-
-    def undo(self) -> None:
-        """The store as it was."""
-        store = self.store
-        if self.saved is not None:
-            store.t, *whole, (touched, *entries) = self.saved
-            for name, before in zip(OF_ALL, whole, strict=True):
-                setattr(store, name, before)
-            for name, before in zip(OF_CODES, entries, strict=True):
-                getattr(store, name)[touched] = before
-        for source, name, own, size, last in reversed(self.names):
-            table: Any = source.table
-            table.codes.pop(name, None)
-            table.own, store.size = own, size
-            if store.free[-1:] != last:
-                store.free += last
-        for source, wrong, first in reversed(self.wrong):
-            source.wrong, source.first_wrong = wrong, first
-        for source in self.settled:
-            source.settled = False
-        if self.settled:
-            store.find_columns()
-        self.names, self.wrong, self.saved, self.settled = [], [], None, []

@@ -19,10 +19,11 @@ from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
 from ._encoding import CellRows, compare, encode, encode_row, learn_row, learn_stream, learn_table
 from ._growing import Widths
+from ._journal import Journal, NeedsCopy
 from ._known import Known, check_known
 from ._parse import alone
 from ._state import State, from_state, to_state
-from ._store import Journal, NeedsCopy, Store
+from ._store import Store
 from ._targets import Targets, checked_weights
 from .kinds import KINDS
 
@@ -40,10 +41,11 @@ class Columns(Known, TransformerMixin, WithParameters):
     ----------
     kinds : dict of name: kind, optional
         Kinds of columns whose first cells would be misleading: "number", "integer" (a number whose values may be
-        codes; encoded both ways), "category", "date" or "text" (ignored). These columns exist from the first row on.
+        codes; encoded both ways), "category", "date", "text" or "ignored". These columns exist from the first row on.
         Other columns are what most of their cells are: of all rows in ``fit``, of the first ones in a stream, as
         docs/columns.md tells. A column of a stream that turns out to be of another kind than its first cells gets
-        new columns in the result; its old ones are 0 from then on.
+        new columns in the result; its old ones are 0 from then on. Other columns that only number or name the rows take
+        no part, and numbers that always grow are taken as times.
     target : {"auto", "number", "label"}
         What y holds; by default, floats are numbers and anything else is a label.
     one_hot : int, default=16

@@ -3,8 +3,11 @@
 Each cell votes for what it is; the kind that more than half of the votes name is that of the column, but for whole
 numbers among words, which may be codes ("1034", "A77") and need more than nine tenths::
 
-    kind = number if n_number > n/2 or n_number + n_integer > 9n/10, date if n_date > n/2,
-           otherwise text if n_text > n/2, otherwise category
+    kind = number if n_number > n/2 or n_number + n_integer > 9n/10, date if n_date > n/2, ignored if n_ignored > n/2,
+           otherwise text if n_text > n/2 and the cells vary, otherwise category
+
+A cell votes for text if it has five words or more, or over a hundred characters. Cells vary if more than half of them
+differ; those of a column of texts, if there are more different words and pairs of words than rows.
 
 with n the cells that are not missing, of which n_integer are whole numbers and n_number other ones. All rows of a table
 vote. In a stream the votes are counted again after 1, 2, 4, 8, ... rows, for as long as a column had fewer than
@@ -26,15 +29,17 @@ from ..streams.cells import LARGEST_NUMBER, NUMBERS, SPANS, Cells, is_missing, l
 from ..streams.marks import BOTH_MARKS, DATE, decimal_marks
 from .dates import seconds
 
-KINDS = ("number", "integer", "category", "date", "text")
+KINDS = ("number", "integer", "category", "date", "ignored", "text")
 LARGEST_CODE = 10**6  # whole numbers up to here may be codes of something
 MAX_CATEGORY_CHARACTERS = 100  # characters: a longer text is not a category
+MIN_TEXT_WORDS = 5  # words from which a cell votes for a text
+MIN_CELLS_REPEATED = 16  # cells of a text after which it may prove to be a category
 DECIDING_CELLS = 256  # cells of a column after which its kind stays
 
 TIMES = (datetime.date, datetime.time, np.datetime64)
 # What cells vote for: a kind (`KINDS`), a date with the year last; the decimal mark that reads it; what comes first.
-_NUMBER, _INTEGER, _CATEGORY, _DATE, _TEXT, _SLASHED, _POINT, _COMMA, _DAY_FIRST, _MONTH_FIRST = range(10)
-VOTES = 10
+_NUMBER, _INTEGER, _CATEGORY, _DATE, _IGNORED, _TEXT, _SLASHED, _POINT, _COMMA, _DAY_FIRST, _MONTH_FIRST = range(11)
+VOTES = 11
 _CELLS = slice(0, _SLASHED + 1)  # of these each cell gives exactly one
 
 Reading = tuple[str, str]  # kind, and how it is written: the decimal mark, or the order of day and month ("", "d/m")
@@ -44,11 +49,13 @@ def kind_of(value: Any) -> str:
     """The kind of a column that holds this value alone.
 
     Truth values and words are categories; whole numbers of moderate size are integers, which may be codes as well; any
-    other number is a number, in a string too; dates and times are dates, in a string too; long texts and anything else
-    are ignored.
+    other number is a number, in a string too; dates and times are dates, in a string too; several words are a text, and
+    anything else is ignored.
 
     >>> [kind_of(value) for value in (True, 3, 2.5, "7", "12.5 %", "red", "2024-05-01", [1])]
-    ['category', 'integer', 'number', 'integer', 'number', 'category', 'date', 'text']
+    ['category', 'integer', 'number', 'integer', 'number', 'category', 'date', 'ignored']
+    >>> kind_of("Thanks, it works well now")
+    'text'
     """
     return reading(votes_of([value]), ".")[0]
 
@@ -101,7 +108,7 @@ def _votes_of_cell(value: Any) -> list[int]:
         x = number(value)  # None where it is too large to be used
         return [_INTEGER if x is not None and is_code(x) else _NUMBER, _POINT, _COMMA]
     if not isinstance(value, str):
-        return [_TEXT]
+        return [_IGNORED]
     if not math.isnan(seconds(value)):
         return [_DATE]
     point, comma = as_number(value, "."), BOTH_MARKS[","].read(value)
@@ -110,7 +117,8 @@ def _votes_of_cell(value: Any) -> list[int]:
         return [_INTEGER if is_code(x) else _NUMBER, *[_POINT] * (point is not None), *[_COMMA] * (comma is not None)]
     if (found := DATE.fullmatch(value.strip())) is not None:
         return [_SLASHED, *[_DAY_FIRST] * (int(found[1]) > 12), *[_MONTH_FIRST] * (int(found[3]) > 12)]
-    return [_TEXT if len(value) > MAX_CATEGORY_CHARACTERS else _CATEGORY]
+    words = len(value.split(None, MIN_TEXT_WORDS - 1))
+    return [_TEXT if len(value) > MAX_CATEGORY_CHARACTERS or words >= MIN_TEXT_WORDS else _CATEGORY]
 
 
 def as_number(value: Any, mark: str) -> float | None:
@@ -124,7 +132,9 @@ def as_number(value: Any, mark: str) -> float | None:
     return number(value)
 
 
-def reading(votes: np.ndarray, mark: str, now: str | None = None, given: str | None = None) -> Reading:
+def reading(
+    votes: np.ndarray, mark: str, now: str | None = None, given: str | None = None, varied: bool = True
+) -> Reading:
     """The kind of a column and how it is written.
 
     Parameters
@@ -136,6 +146,8 @@ def reading(votes: np.ndarray, mark: str, now: str | None = None, given: str | N
         The kind so far; another one needs more than half of the votes.
     given : str, optional
         The kind where it is known.
+    varied : bool
+        Whether the cells vary as texts do.
     """
     cells = votes_cast(votes)
     order = {(True, False): "d/m", (False, True): "m/d"}.get((votes[_DAY_FIRST] > 0, votes[_MONTH_FIRST] > 0), "")
@@ -148,19 +160,32 @@ def reading(votes: np.ndarray, mark: str, now: str | None = None, given: str | N
         kind = "date"
     elif kind is None:
         words = votes[_CATEGORY] + votes[_SLASHED] - (dates - votes[_DATE])
-        text, word = 2 * votes[_TEXT] > cells, 2 * words > cells
+        text = (3 if now == "text" else 2) * votes[_TEXT] > cells and varied
+        word = 2 * (words + votes[_TEXT]) > cells
         kind = "text" if text else now if now not in (None, "number", "integer") and not word else "category"
+        kind = "ignored" if 2 * votes[_IGNORED] > cells else kind
     return kind, mark if kind in ("number", "integer") else order if kind == "date" else ""
 
 
-def readings(votes: dict[str, np.ndarray], now: dict[str, str], given: dict[str, str]) -> dict[str, Reading]:
-    """The readings of columns, by name; decimal marks that their own cells leave open are those of the others."""
+def readings(
+    votes: dict[str, np.ndarray], now: dict[str, str], given: dict[str, str], repeated: frozenset[str] = frozenset()
+) -> dict[str, Reading]:
+    """The readings of columns, by name; decimal marks that their own cells leave open are those of the others.
+
+    The cells of ``repeated`` columns do not vary.
+    """
     marks = decimal_marks({name: (votes_cast(own), int(own[_POINT]), int(own[_COMMA])) for name, own in votes.items()})
     return {
-        name: reading(own, marks.get(name, "."), now.get(name), given.get(name))
+        name: reading(own, marks.get(name, "."), now.get(name), given.get(name), name not in repeated)
         for name, own in votes.items()
         if votes_cast(own)
     }
+
+
+def repeats(cells: Any) -> bool:
+    """Whether at most half of the cells that are not missing, of several, differ."""
+    texts = [value for value in listed(cells) if isinstance(value, str) and not is_missing(value)]
+    return len(texts) > 1 and 2 * len(set(texts)) <= len(texts)
 
 
 def votes_cast(votes: np.ndarray) -> int:
@@ -180,7 +205,8 @@ def guess(sample: Cells, names: list[str]) -> dict[str, str]:
     {'part': 'category', 'age': 'integer', 'length': 'number'}
     """
     votes = {name: votes_of(sample.get(name), sample.hints.get(name)) for name in names}
-    return {name: kind for name, (kind, _) in readings(votes, {}, {}).items()}
+    few = {name for name in names if repeats(sample.get(name))}
+    return {name: kind for name, (kind, _) in readings(votes, {}, {}, frozenset(few)).items()}
 
 
 def all_numbers(sample: Cells, names: list[str]) -> bool:

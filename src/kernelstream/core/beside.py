@@ -1,4 +1,4 @@
-"""Work beside the rows of a stream, on one thread of low priority for all models of a process.
+"""Work beside the rows of a stream, on one thread for all models of a process.
 
 The result of a work depends on nothing but the work, so that it is the same whoever computes it: the thread, or the
 caller who asks for it before the thread has begun. Who asks later waits. A fork waits until the thread is between two
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -18,18 +17,16 @@ from .. import settings
 from ..state.turns import OwnTurns
 from . import threads
 
-LESS = 5  # by which the priority of the thread is lower, as by nice(1)
-
-_thread: LowThread | None = None
+_thread: OneThread | None = None
 
 
-class LowThread:
+class OneThread:
     """The thread, which is started by the first work."""
 
     _turns = OwnTurns()  # taken as long as it works: a fork waits for these
 
     def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(1, "kernelstream-beside", initializer=_with_low_priority)
+        self.pool = ThreadPoolExecutor(1, "kernelstream-beside", initializer=_behind_others)
 
     def begin(self, work: Callable[[], Any]) -> Future[Any] | None:
         with contextlib.suppress(RuntimeError):  # the interpreter ends
@@ -65,17 +62,17 @@ class Beside:
         return self.future is None or self.thread is not _thread or self.future.cancel()
 
 
-def _the_thread() -> LowThread:
+def _the_thread() -> OneThread:
     global _thread
     if _thread is None:
-        _thread = LowThread()
+        _thread = OneThread()
     return _thread
 
 
-def _with_low_priority() -> None:
-    if sys.platform == "linux":  # where threads have priorities of their own
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + LESS)
+def _behind_others() -> None:
+    """Rows that come go first. A lower priority would be theirs, too, as soon as one waits for the result."""
+    with contextlib.suppress(AttributeError, OSError):  # other systems than Linux, or not allowed
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _forget_thread() -> None:

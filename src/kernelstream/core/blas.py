@@ -13,7 +13,7 @@ BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk"
 
 def _cholesky(make: Any, letter: str) -> Any:
     """Triangular factors of matrices in one type of numbers, with BLAS of that letter."""
-    capsules = [cython_blas.__pyx_capi__[letter + name] for name in ("gemm", "syrk", "trsm")]
+    capsules = [cython_blas.__pyx_capi__[letter + name] for name in ("gemm", "syrk", "trsm", "trsv")]
     return make(*capsules, cython_lapack.__pyx_capi__[letter + "potrf"])
 
 

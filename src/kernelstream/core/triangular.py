@@ -30,6 +30,10 @@ def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
 
 def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:
     """The matrix of a factor in the upper part of K (n, n) divides V (n, C), in the type of K."""
+    if CHOLESKY:  # scipy's functions keep other threads from running
+        turned = np.array(V.T, K.dtype, order="C")
+        CHOLESKY[K.dtype.char].divide(K, turned)
+        return turned.T
     V = V.astype(K.dtype, copy=False)
     if V.shape[1] > FEW_COLUMNS:
         (potrs,) = get_lapack_funcs(("potrs",), (K,))

@@ -29,7 +29,10 @@ SEARCHED = 1024  # rows that the metric is learned from, at most, or half as man
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 1024  # rows from which it is only improved, whenever there are four times as many
 PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
-LATER = 8  # a solution of n rows takes effect n / LATER rows later, once metrics are learned
+SOON, LATER = (
+    128,
+    16,
+)  # a solution of n rows takes effect n / SOON rows later, or n / LATER with a search: that takes longer
 PAYS = 0.9  # relative error at which the whole off-diagonal part counts: few rows do not determine so many numbers
 BROAD = 128  # columns up to which the off-diagonal part of the metric is tried: a row costs their square
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
@@ -41,6 +44,7 @@ class Schedule(NamedTuple):
     """Where a window is between two solutions."""
 
     n: int  # rows up to which the latest solution goes
+    searched: bool  # whether the metric is found or improved then: after 128, 256, 512, 1024, 4096, 16,384 … rows
     pending: bool  # whether it is still to take effect
     stop: int  # rows after which it takes effect or, where it has, the next one is begun
 
@@ -49,20 +53,15 @@ def schedule(t: int, room: int) -> Schedule:
     """That of a window with room for some rows that has seen t."""
     power = 1 << max(t.bit_length() - 1, 0)
     step = power // PARTS if SEARCHES <= power < room else power
-    n = t // step * step
-    effect = n + (min(n, room) // LATER if n >= SEARCHES else 0)  # before the next one is begun
-    return Schedule(n, t < effect, effect if t < effect else n + step)
+    n, times = t // step * step, power // IMPROVED
+    searched = n == power >= SEARCHES and times.bit_length() % 2 == (times > 0)
+    k = min(n, room) // (LATER if searched else SOON) if n >= SEARCHES else 0  # before the next one is begun
+    return Schedule(n, searched, t < n + k, n + k if t < n + k else n + step)
 
 
 def places(room: int) -> int:
     """Rows that are kept: what a solution is made of stays until it takes effect."""
     return room + room // LATER
-
-
-def is_searched(t: int) -> bool:
-    """Whether the metric is found or improved after t rows: 128, 256, 512, 1024, 4096, 16,384 and so on."""
-    power, first = t.bit_length(), IMPROVED.bit_length()
-    return t >= SEARCHES and t & (t - 1) == 0 and (power < first or (power - first) % 2 == 0)
 
 
 def leaf_rows(d: int, window: int) -> int:
@@ -92,7 +91,7 @@ def solution(state: State, n: int, ops: Any, regression: bool) -> State:
     found = units_of(X, weight)
     rows = standard_rows(found, X, ops, np.float64).astype(VALUES)
     metric = metric_of(state)
-    if is_searched(n):
+    if schedule(n, room).searched:
         few = min(m, max(SEARCHED, most // 2))
         some = np.arange(few) * m // few
         best = _searched(state, n, ops, (rows[some], Y[some].astype(VALUES), weight[some]))

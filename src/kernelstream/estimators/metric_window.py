@@ -105,7 +105,7 @@ class MetricWindow(Learner):
         value = np.ascontiguousarray(kept_values(state, y))
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
-            due = int(self._next_stop(state)[0])
+            due = refit.schedule(state["t"], len(state["centres"])).stop
             stop = min(start + AT_ONCE, rows_until(weight, start, n, due - state["t"]))
             part = slice(start, stop)
             own = None if weight is None else np.ascontiguousarray(weight[part])
@@ -114,7 +114,7 @@ class MetricWindow(Learner):
             if state["t"] == due:
                 self._take(state)
             start = stop
-        self._next_stop(state)  # work may begin
+        self._next_stop(state)
         return scores
 
     def _keep(self, state: State, X: np.ndarray, value: np.ndarray, weight: np.ndarray | None) -> None:
@@ -206,10 +206,11 @@ class MetricWindowClassifier(StreamClassifier):
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks. The metric follows from the
     gradients of f itself [1]_: it is found after 128, 256 and 512 rows, and improved after 1,024, 4,096, 16,384 and so
     on. f is solved again whenever the number of rows has doubled, and three times in between while the window grows; a
-    solution is computed while rows go on coming, and takes effect after an eighth as many rows as it has. A large
-    window is cut into up to eight leaves across the directions in which its rows differ most in the metric, and each
-    leaf has its own system. In between f does not change, and counts as much as it has been worth in the last hundred
-    rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+    solution is computed while rows go on coming, and takes effect some rows later: a 128th part of those that it has,
+    or a 16th part where the metric is searched, too. A large window is cut into up to eight leaves across the
+    directions in which its rows differ most in the metric, and each leaf has its own system. In between f does not
+    change, and counts as much as it has been worth in the last hundred rows: scores are the log-odds of :math:`b f`, b
+    the slope of the labels -1 and 1 on f.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@
 
 from ._prequential import prequential
 from ._result import Curve, Result, model_bytes, model_size
+from ._rolling import RollingResult, rolling
 from ._tally import Tally
 from .metrics import METRICS, Metric, crps
 
@@ -19,9 +20,11 @@ __all__ = [
     "Curve",
     "Metric",
     "Result",
+    "RollingResult",
     "Tally",
     "crps",
     "model_bytes",
     "model_size",
     "prequential",
+    "rolling",
 ]

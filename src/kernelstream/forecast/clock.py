@@ -16,7 +16,7 @@ REGULAR = 0.5  # share of the differences that are one step, or else the times a
 
 @dataclass(frozen=True)
 class Steps:
-    """The step of a clock from an origin, in rows without times, numbers, seconds since 1970 by the clock on the wall, or months."""
+    """The step of a clock, in rows without times, numbers, seconds since 1970 by the clock on the wall, or months."""
 
     unit: str
     step: float

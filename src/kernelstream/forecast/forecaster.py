@@ -74,6 +74,8 @@ class KernelForecaster(WithParameters):
         Everything learned: arrays, numbers and strings.
     targets_ : list of str
         The columns that are forecast.
+    season_ : int
+        Steps of the shorter season (a day of hours); 1 where there is none.
     keys_ : list of tuple
         The keys of the series, in the order in which they appeared.
 
@@ -219,18 +221,15 @@ class KernelForecaster(WithParameters):
             seen = int(state["rows"].max(initial=0))
             raise ValueError(f"{seen} rows are too few to forecast {self.horizon} steps: learn at least {least} first")
         z = self._future(future, learner, names)
-        half = np.empty((self.horizon, len(names.target)))
-        for h, c in np.ndindex(half.shape):
-            half[h, c] = learner.tracker(state, h, c).interval(np.zeros(1), coverage)[1][0]
         columns: dict[str, list[Any]] = {}
         for k in np.flatnonzero(state["count"]).tolist():
-            ahead, unit = learner.ahead(state, k, None if z is None else z[k])
+            ahead, half = learner.ahead(state, k, None if z is None else z[k]), learner.half_widths(state, k, coverage)
             for name, value in zip(names.by, json.loads(state["keys"][k]), strict=True):
                 columns.setdefault(name, []).append([value] * self.horizon)
             columns.setdefault(names.time or frames.STEP, []).append(learner.next_times(state, k))
             for c, name in enumerate(names.target):
-                width = half[:, c] * unit[c]
-                for end, at in (("", ahead[:, c]), ("_low", ahead[:, c] - width), ("_high", ahead[:, c] + width)):
+                low, high = ahead[:, c] - half[:, c], ahead[:, c] + half[:, c]
+                for end, at in (("", ahead[:, c]), ("_low", low), ("_high", high)):
                     columns.setdefault(name + end, []).append(at)
         return frames.made(names, {name: np.concatenate(pieces) for name, pieces in columns.items()})
 
@@ -263,6 +262,14 @@ class KernelForecaster(WithParameters):
     def targets_(self) -> list[str]:
         """The columns that are forecast."""
         return list(self._names().target)
+
+    @property
+    def season_(self) -> int:
+        """Steps of the shorter season; 1 where there is none."""
+        learner = self._learner() if self._state is not None else None
+        if learner is None:
+            raise AttributeError("the step of the clock is not known before 16 rows of a series")
+        return learner.layout.seasons[0]
 
     @property
     def keys_(self) -> list[tuple[Any, ...]]:

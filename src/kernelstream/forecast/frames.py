@@ -173,3 +173,10 @@ def dates_of(seconds: np.ndarray) -> np.ndarray:
 
 def _plain(cell: Any) -> Any:
     return cell if cell is None or isinstance(cell, (str, int, float, bool)) else str(cell)
+
+
+def columns_of(frame: Any) -> dict[str, Any]:
+    """Rows of any kind as a dictionary of columns, the times of an index among them."""
+    found = table(frame)
+    columns = {name: found.cells.get(name) for name in found.cells.first_names()}
+    return columns if found.index is None else {found.index_name: dates_of(found.index)} | columns

@@ -1,7 +1,8 @@
 r"""Columns known in advance: what their next values change in the forecasts of a ridge regression on the past.
 
 .. math:: y_{t+h} \approx f_{t+h} + u_t\, \theta_h' \phi_{t+h}, \qquad
-          \phi = (1, z, z^2, d, d z, d \cos, d \sin), \quad d = z_{t+h} - z_{t+h-\text{season}},
+          \phi = (1, z, z^2, d, d z, d \cos, d \sin, e, e z), \quad d = z_{t+h} - z_{t+h-\text{season}},
+    \quad e = z_{t+h} - z_t,
 
 with z the encoded columns and cos, sin the waves of the day. The errors of f that teach it were made before their rows
 were learned.
@@ -42,17 +43,18 @@ def width(columns: int) -> int:
 
 def count(q: int) -> int:
     """Columns of phi for q encoded ones; none where there are none."""
-    return 6 * q + 1 if q else 0
+    return 8 * q + 1 if q else 0
 
 
-def columns(z: np.ndarray, before: np.ndarray, times: np.ndarray, clock: Steps) -> np.ndarray:
-    """The columns phi (n, H, count) of values z (n, H, q), those of a season before, and their times (n, H)."""
+def columns(z: np.ndarray, before: np.ndarray, last: np.ndarray, times: np.ndarray, clock: Steps) -> np.ndarray:
+    """The columns phi (n, H, count) of values z (n, H, q), a season before and ``last`` (n, q), at times (n, H)."""
     n, H, _ = z.shape
-    d, waves = z - before, np.zeros((n, H, 2))
+    d, e, waves = z - before, z - last[:, None], np.zeros((n, H, 2))
     if clock.unit == "seconds":
         angle = 2 * np.pi * (times % 86400.0) / 86400.0
         waves = np.stack([np.cos(angle), np.sin(angle)], axis=2)
-    return np.concatenate([np.ones((n, H, 1)), z, z * z, d, d * z, d * waves[..., :1], d * waves[..., 1:]], axis=2)
+    moved = [d, d * z, d * waves[..., :1], d * waves[..., 1:], e, e * z]
+    return np.concatenate([np.ones((n, H, 1)), z, z * z, *moved], axis=2)
 
 
 def added(gram: np.ndarray, moment: np.ndarray, phi: np.ndarray, errors: np.ndarray, weight: np.ndarray) -> Sums:

@@ -23,9 +23,10 @@ NAIVE = 3  # members that need no learning: the last value, the season before, t
 
 FAR = 10.0  # times the usual difference that one counts for
 SURE = 30  # differences after which that is so
+PHASE_MEMORY = 30.0  # seasons over which the size of errors at a place in the season is averaged
 FASTEST = 0.5  # rows since the last solution, as a part of all before
 KNOWN = ("known_gram", "known_moment", "known_weights", "known_before")
-REPLACED = frozenset(("gram", "moment", "weights", "before", "squares", "mixed", *KNOWN))  # by new arrays
+REPLACED = frozenset(("gram", "moment", "weights", "before", "squares", "mixed", "phases", *KNOWN))  # by new arrays
 RINGS = ("values", "seen", "units", "levels", "known", "serial")
 BY_ROW = frozenset((*RINGS, "ahead"))  # entries whose changes are announced
 
@@ -72,11 +73,16 @@ class Series:
             "mixed": (m, p, H),
         }
         shapes |= dict.fromkeys(("weights", "before"), (len(self.layout.ends), m, p, H))
-        return shapes | {"known_gram": (H, k, k)} | dict.fromkeys(KNOWN[1:], (H, k, m))
+        return (
+            shapes
+            | {"phases": (self.layout.seasons[0], m), "known_gram": (H, k, k)}
+            | dict.fromkeys(KNOWN[1:], (H, k, m))
+        )
 
     def start(self) -> State:
         """The entries of a model that knows its clock and no series."""
         state: State = {name: np.zeros(shape) for name, shape in self.shared().items()}
+        state["phases"] += 1.0
         state |= {name: np.zeros((0, *shape), kind) for name, (shape, kind) in self.entries().items()}
         tracker, leading = IntervalTracker(engine=self.engine).state, (self.horizon, self.targets)
         state["intervals"] = {name: np.tile(value, leading + (1,) * value.ndim) for name, value in tracker.items()}
@@ -108,6 +114,7 @@ class Series:
                 state["since"][k] += missing - self.ring
             for step in range(-min(missing, self.ring), 0):
                 before = self.layout.clock.shifted(time, np.array([step]))[0]
+                state["last_place"][k] = place + step
                 self._step(state, k, before, np.full(self.targets, np.nan), self._known_before(state, k))
         state["last_place"][k] = place
         return self._step(state, k, time, y, z)
@@ -124,7 +131,7 @@ class Series:
             self._fill(state, k, short)
         if (n + 1) % self.block == 0 and n + 1 >= short + self.horizon + self.block:
             self._learn_block(state, k, n, time)
-        made = self.ahead(state, k, None)[0]
+        made = self.ahead(state, k, None)
         state["since"][k] = np.where(seen, 0, state["since"][k] + 1)
         undo.rows(state["ahead"], k)
         state["ahead"][k] = np.where(seen, made, state["ahead"][k])
@@ -172,13 +179,13 @@ class Series:
         """The times of the steps after the latest row of series k, (H,)."""
         return self.layout.clock.shifted(float(state["last_time"][k]), np.arange(1, self.horizon + 1))
 
-    def ahead(self, state: State, k: int, z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Forecasts (H, m) from the latest row of series k, and its units (m,); known columns z (H, q) or a guess."""
+    def ahead(self, state: State, k: int, z: np.ndarray | None) -> np.ndarray:
+        """Forecasts (H, m) from the latest row of series k, with known columns z (H, q) or a guess of them."""
         n = int(state["count"][k]) - 1
         values, slot = state["values"][k], n % self.ring
         unit = state["units"][k, slot]
         if n + 1 < self.layout.seasons[0]:
-            return np.repeat(values[slot][None], self.horizon, axis=0), unit
+            return np.repeat(values[slot][None], self.horizon, axis=0)
         Z = self._columns(state, k, np.array([n]), state["last_time"][k : k + 1])[0]
         shares = mix.shares(state["squares"])
         lasting = values[self._slots(n, self.seasonal.ravel())].reshape(NAIVE, self.horizon, -1)
@@ -187,7 +194,7 @@ class Series:
         if self.known:
             phi = self._phi(state, k, np.array([n]), state["last_time"][k : k + 1], z)[0]
             made += shares[-1] * unit * (phi[:, None] @ state["known_weights"])[:, 0]
-        return made, unit
+        return made
 
     def _columns(self, state: State, k: int, n: np.ndarray, times: np.ndarray) -> np.ndarray:
         windows = state["values"][k][self._slots(n, np.arange(self.layout.window))]
@@ -206,7 +213,7 @@ class Series:
         else:
             following = rows[self._slots(n, -np.arange(1, self.horizon + 1))] if z is None else z[None]
         then = times[:, None] + np.arange(1, self.horizon + 1) * self.layout.clock.step
-        return known.columns(following, before, then, self.layout.clock)
+        return known.columns(following, before, rows[n % self.ring], then, self.layout.clock)
 
     # ---------------------------------------------------------------- rows whose horizon has come
     def _learn_block(self, state: State, k: int, latest: int, time: float) -> None:
@@ -221,7 +228,8 @@ class Series:
         phi = self._phi(state, k, n, times) if self.known else None
         made = self._members(state, k, n, Z, phi, last, unit)
         errors = (truth[:, None] - made) / unit[:, None, None]
-        self._judge(state, made, truth, errors, counted, unit)
+        places = state["last_place"][k] + n - latest
+        self._judge(state, places, made, truth, errors, counted, unit)
         differences = (truth - last[:, None]) / unit[:, None]
         largest = np.maximum(np.abs(Z[..., : self.layout.ends[0]]).max(axis=2), np.abs(differences).max(axis=1))
         trusted = np.minimum(1.0, FAR / largest) * np.minimum(1.0, n / self.layout.window)[:, None]
@@ -255,15 +263,32 @@ class Series:
         changed = ridge[:, 1] + unit[:, None] * np.where(new[:, 0], *shift)
         return np.concatenate([naive, ridge, changed[:, None]], axis=1)
 
-    def _judge(self, state: State, made: Any, truth: Any, errors: Any, counted: Any, unit: Any) -> None:
+    def _judge(self, state: State, places: Any, made: Any, truth: Any, errors: Any, counted: Any, unit: Any) -> None:
         """Let intervals and shares follow the errors of a block."""
         mixed = (mix.shares(state["squares"]) * made).sum(axis=1)
-        for h in range(self.horizon):
-            for c in range(self.targets):
-                tracker = self.tracker(state, h, c)
-                tracker.learn(mixed[:, h, c], truth[:, h, c], counted[:, h, c], unit[:, c])
+        phases = (places[:, None] + np.arange(1, self.horizon + 1)) % self.layout.seasons[0]
+        spread = unit[:, None] * state["phases"][phases]
+        for h, c in np.ndindex(self.horizon, self.targets):
+            self.tracker(state, h, c).learn(mixed[:, h, c], truth[:, h, c], counted[:, h, c], spread[:, h, c])
+        usual = state["intervals"]["size"][..., 1]
+        sizes = np.abs(truth - mixed) / np.where(usual > 0, usual, np.inf) / unit[:, None]
+        kept = 1 - 1 / (PHASE_MEMORY * self.horizon * len(state["count"]))
+        state["phases"] = state["phases"].copy()
+        for phase, size, now in zip(phases, np.minimum(sizes, FAR), counted > 0, strict=True):
+            for h in range(0, self.horizon, self.layout.seasons[0]):  # no phase comes twice among these
+                some = slice(h, h + self.layout.seasons[0])
+                before = state["phases"][phase[some]]
+                state["phases"][phase[some]] = np.where(now[some], kept * before + (1 - kept) * size[some], before)
         memory = mix.MEMORY * len(state["count"])
         state["squares"] = mix.followed(state["squares"], errors, counted > 0, memory)
+
+    def half_widths(self, state: State, k: int, coverage: float) -> np.ndarray:
+        """Half of the intervals of the next steps of series k, (H, m)."""
+        half = np.empty((self.horizon, self.targets))
+        for h, c in np.ndindex(half.shape):
+            half[h, c] = self.tracker(state, h, c).interval(np.zeros(1), coverage)[1][0]
+        phases = (state["last_place"][k] + np.arange(1, self.horizon + 1)) % self.layout.seasons[0]
+        return half * state["phases"][phases] * state["units"][k, (state["count"][k] - 1) % self.ring]
 
     def tracker(self, state: State, h: int, c: int) -> IntervalTracker:
         """The intervals of a horizon and a target."""

@@ -53,6 +53,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
 
     standardize: Any = field(default=False, init=False)  # True, False or "auto"; of most a parameter
     columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
+    texts: bool = field(default=False, init=False)  # whether columns of the first rows were scores of texts
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
@@ -138,7 +139,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         """
         starts = fresh or self._state is None
         if fresh:
-            self._encoder = mixed.new_encoder(self.columns, X, self.engine)
+            self._encoder, self.texts = mixed.new_encoder(self.columns, X, self.engine, whole=True), False
             if self._encoder is not None:
                 own = X, y, sample_weight, self._targets.task
                 X = self._encoder._fit(*own) if shuffle else self._encoder._learn(*own)[0]
@@ -151,6 +152,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         if starts and (X.shape[0] or classes is not None):
             before, self._state, self._made = self._state, None, None
             self.n_features_in_ = int(X.shape[1]) if width is None else width
+            self.texts = self.texts if self._encoder is None else self._encoder.scores_texts(self.n_features_in_)
             layers = self._layers
             layers.infinite = intake.layers.infinite
             seed = seed_from(layers.learner.parameters["seed"])
@@ -197,7 +199,6 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
                 encoder = mixed.new_encoder(self.columns, X, self.engine)
             if encoder is None:
                 return self._learn_numbers(X, y, classes, sample_weight, how)
-
             if y is not None and (isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1)):
                 y = np.array([y])
             learn = partial(self._learn_numbers, classes=classes, sample_weight=sample_weight, how=how)
@@ -277,7 +278,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         if self.columns is not None and isinstance(state.get("columns"), dict):
             encoder = mixed.encoder_of(self.columns, self.engine)
             encoder.state_ = state.pop("columns")
-        self._state, self._encoder = state, encoder
+        self._state, self._encoder, self.texts = state, encoder, "first_texts" in state
         self.n_features_in_ = int(state["n_features"])
         self._forget()
         mixed.name_columns(self, encoder)

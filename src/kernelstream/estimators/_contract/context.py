@@ -26,12 +26,15 @@ class Context:
         The loss for a number of classes; 0 for numbers.
     width
         How many columns the first rows had, where rows have come.
+    texts : bool
+        Whether some of these were scores of texts.
     """
 
     kind: type
     ops: Any
     loss_for: Callable[[int], Any]
     width: Any
+    texts: bool = False
 
     @property
     def name(self) -> str:
@@ -59,7 +62,7 @@ def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
     parameters["loss"], features = getattr(est, "loss", None), getattr(est, "features", None)
     # a map with a seed of its own gives it to the whole
     parameters["seed"] = getattr(features, "random_state", None) if est.random_state is None else est.random_state
-    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width))
+    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width, est.texts))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

@@ -15,8 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
+from ...columns._counting import counting_numbers
+from ...columns._journal import Journal
 from ...columns._parse import alone
-from ...columns._store import Journal
 from ...rows import is_pandas, padded
 from ...state.nested import State
 from ...state.turns import in_turn
@@ -74,9 +75,18 @@ def encoder_of(columns: Any, engine: Any) -> Columns:
     return Columns(columns if isinstance(columns, dict) else None, engine=own)
 
 
-def new_encoder(columns: Any, X: Any, engine: Any) -> Columns | None:
-    """The encoder of a model that starts with rows X; None where it needs none."""
-    return encoder_of(columns, engine) if isinstance(columns, dict) or (columns and is_mixed(X)) else None
+def new_encoder(columns: Any, X: Any, engine: Any, whole: bool = False) -> Columns | None:
+    """The encoder of a model that starts with rows X, which may be a ``whole`` table; None where it needs none."""
+    needed = isinstance(columns, dict) or (columns and (is_mixed(X) or (whole and counts_rows(X))))
+    return encoder_of(columns, engine) if needed else None
+
+
+def counts_rows(X: Any) -> bool:
+    """Whether a table of numbers with names has columns that number its rows, or are times, among others."""
+    if not hasattr(X, "__array__") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        return False
+    values = np.asarray(X, np.float64)
+    return values.shape[1] > 1 and any(counting_numbers(x) is not None for x in values.T)
 
 
 def name_columns(est: Any, encoder: Columns | None) -> None:

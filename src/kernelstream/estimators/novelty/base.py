@@ -69,7 +69,7 @@ class Surprise(Learner):
             "counts": Array((1 << BITS,), low=0.0),
             "gram": Array((p, p)),
             "shares": Array((MEMBERS + 1, NODES), low=0.0),
-            "waiting": Array((WAIT, d), gaps=True),
+            "waiting": Array((WAIT, d)),
             "waiting_weight": Array((WAIT,), low=0.0),
             "waiting_surprise": Array((WAIT, MEMBERS + 2)),
         }
@@ -120,6 +120,7 @@ class Surprise(Learner):
             parts.append(found[:, -1:])
             counts = slice(None) if weight is None else weight[rows] > 0
             start, kept = state["n_waiting"], X[rows][counts]
+            kept = np.where(np.isnan(kept), state["scale"][0], kept)
             place = slice(start, start + len(kept))
             for name in self._by_row:
                 _undo.rows(state[name], place)
@@ -136,7 +137,7 @@ class Surprise(Learner):
         n, tables = state["n_waiting"], self.tables(state)
         X, found, weight = (state[name][:n] for name in ("waiting", "waiting_surprise", "waiting_weight"))
         with np.errstate(over="ignore"):  # not drawn in: far rows lie as far from each other as near ones
-            U = np.nan_to_num(np.clip((X - tables.scale[0]) / tables.scale[1], -SQUARES, SQUARES))
+            U = np.clip((X - tables.scale[0]) / tables.scale[1], -SQUARES, SQUARES)
         unusual = found[:, -1] > 1 - USUAL
         if np.count_nonzero(~unusual) >= PAIRED:
             state["near"] = nearness(U[~unusual][:PAIRED])

@@ -47,8 +47,8 @@ class KernelNovelty(StreamOutlier):
     columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
         arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
-        columns whose first cells do not show it: "number", "integer", "category", "date" or "text" (left out).
-        In rows of numbers a gap (NaN) counts as the median of its column.
+        columns whose first cells do not show it: "number", "integer", "category", "date" or "ignored"; texts are left
+        out. In rows of numbers a gap (NaN) counts as the median of its column.
 
     Attributes
     ----------
@@ -129,9 +129,14 @@ class KernelNovelty(StreamOutlier):
         return self._scores(X)[:, 0]
 
     @in_turn
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the scores of rows, (n,): the larger, the more like the stream so far."""
+        return -self._scores(X)[:, 0]
+
+    @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples - offset_`` of rows, (n,): negative for unusual ones."""
-        return -self._scores(X)[:, 0] - self.offset_
+        return self.score_samples(X) - self.offset_
 
     @property
     def offset_(self) -> float:

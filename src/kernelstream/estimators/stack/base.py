@@ -78,6 +78,7 @@ class Stack(Team):
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema: Schema = super().schema(state, trained) | {"first_width": Count(1, state["n_features"])}
+        schema |= {"first_texts": Count(1, 1)} if self.context.texts else {}
         if not trained:
             return schema
         N, k = len(self.examples()), self.combination.outputs(state)

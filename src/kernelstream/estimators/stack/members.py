@@ -15,6 +15,7 @@ from ..window import WindowClassifier, WindowRegressor
 
 WINDOWS = {"medium": 1, "large": 2}  # rows of the window in which the metric is learned, next to the usual number
 SECOND_ORDER_COLUMNS = 200  # columns up to which a second-order linear member is cheap
+TEXT_STEP = 0.3  # of AdaGrad, where columns are scores of texts
 
 
 FOR_LABELS = (
@@ -23,8 +24,11 @@ FOR_LABELS = (
 FOR_NUMBERS = (CellsRegressor, FeatureRegressor, RRFRegressor, WindowRegressor, OnlineRidge, MetricWindowRegressor)
 
 
-def chosen(regression: bool, size: str, d: int) -> list[tuple[str, Any]]:
-    """Names and unfitted learners, for numbers or for labels."""
+def chosen(regression: bool, size: str, d: int, texts: bool = False) -> list[tuple[str, Any]]:
+    """Names and unfitted learners, for numbers or for labels.
+
+    Scores of ``texts`` are log-odds already, which a linear logistic learner takes up in a few rows.
+    """
     kinds: Any = FOR_NUMBERS if regression else FOR_LABELS
     Cells, Feature, Learned, Window, Ridge, MetricWindow = kinds
     loss = "squared" if regression else "logistic"
@@ -38,6 +42,8 @@ def chosen(regression: bool, size: str, d: int) -> list[tuple[str, Any]]:
         ("linear", Ridge("raw", lam=1.0, intercept=True) if cheap else Feature("raw", loss)),
         ("fourier, forgetting", Feature(fourier, loss, AdaGrad(forgetting=0.99))),
     ]
+    if texts and not regression:
+        found.append(("texts", Feature("raw", loss, AdaGrad(TEXT_STEP))))
     if size == "small":
         return found
     return [

@@ -55,7 +55,7 @@ class KernelClassifier(StreamClassifier):
     columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
         arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
-        columns whose first cells do not show it: "number", "integer", "category", "date" or "text" (left out).
+        columns whose first cells do not show it: "number", "integer", "category", "date", "text" or "ignored".
         Rows of numbers may have gaps (NaN) at any time; they become the median of their column over the last rows.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is

@@ -90,7 +90,7 @@ class Renewal:
             numbers = generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"])
             made.engine = engines.of_processor(self.parameters["engine"])
             made.random_state = int(numbers.integers(1 << 62))
-            made.columns, made.standardize = "auto", False
+            made.columns, made.standardize, made.texts = "auto", False, self.context.texts
             self._made = made
         own = state["renewal"]["fresh"]
         if own and self._own is not own:

@@ -53,7 +53,7 @@ class Team(Composite):
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
         if isinstance(self.members, str):  # as many columns as the first rows had, also when rows get wider
-            return chosen(self.regression, self.parameters["size"], int(self.context.width))
+            return chosen(self.regression, self.parameters["size"], int(self.context.width), self.context.texts)
         return [(type(member).__name__, member) for member in self.members]
 
     def names(self, state: State) -> list[str]:
@@ -105,6 +105,8 @@ class Team(Composite):
                 f"{name.replace('Kernel', 'Feature')}"
             )
         state["first_width"] = state["n_features"]
+        if self.context.texts:
+            state["first_texts"] = 1
         super().start(state, before)
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
