@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import few
 from ..state.nested import State
-from .clock import Steps, doubled_hour
+from .clock import StepClock, doubled_hour
 from .frames import Names, dates_of
 from .series import Series
 
@@ -62,7 +62,7 @@ def series_of(state: State, keys: list[str], learner: Series | None, enter: bool
     return np.array([known[key] for key in keys], np.int64)
 
 
-def is_next(state: State, k: int, time: float, names: Names, clock: Steps | None, say: Callable[..., None]) -> bool:
+def is_next(state: State, k: int, time: float, names: Names, clock: StepClock | None, say: Callable[..., None]) -> bool:
     """Whether a row is the next of series k; False for one that counts as there already. ValueError if it goes back."""
     last, shown = float(state["latest"][k]), dates_of if names.dates else np.asarray
     if names.time and state["rows"][k]:
@@ -87,12 +87,12 @@ def is_next(state: State, k: int, time: float, names: Names, clock: Steps | None
     return True
 
 
-def hold(state: State, row: tuple[Any, ...], dates: bool) -> Steps | None:
+def hold(state: State, row: tuple[Any, ...], dates: bool) -> StepClock | None:
     """Keep a row (series, time, values, known columns); the clock once it is known."""
     for name, value in zip(WAITING, row, strict=True):
         state[name] = np.concatenate([state[name], np.asarray(value, np.float64)[None]])
     times = state["held_times"][state["held_series"] == row[0]]
-    return None if len(times) < HELD else Steps.of(times, dates)
+    return None if len(times) < HELD else StepClock.of(times, dates)
 
 
 def learn_held(state: State, learner: Series) -> Any:

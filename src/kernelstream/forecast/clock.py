@@ -15,7 +15,7 @@ REGULAR = 0.5  # share of the differences that are one step, or else the times a
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepClock:
     """The step of a clock, in rows without times, numbers, seconds since 1970 by the clock on the wall, or months."""
 
     unit: str
@@ -23,7 +23,7 @@ class Steps:
     origin: float
 
     @staticmethod
-    def of(times: np.ndarray, dates: bool) -> Steps:
+    def of(times: np.ndarray, dates: bool) -> StepClock:
         """The clock of times (n,) that rise: its step is the difference that most of them have, or the median."""
         gaps = np.diff(times)
         gaps = gaps[gaps > 0]
@@ -32,10 +32,10 @@ class Steps:
         values, counts = np.unique(gaps, return_counts=True)
         step = float(values[counts.argmax()]) if counts.max() >= REGULAR * len(gaps) else float(np.median(gaps))
         if dates and np.median(gaps) >= 0.9 * MONTH:
-            return Steps("months", float(max(1, round(float(np.median(gaps)) / MONTH))), 0.0)
+            return StepClock("months", float(max(1, round(float(np.median(gaps)) / MONTH))), 0.0)
         if counts.max() < REGULAR * len(gaps):
             warn(f"times are irregular: each row counts for the nearest multiple of {step:g}, the usual difference")
-        return Steps("seconds" if dates else "numbers", step, float(times[0]))
+        return StepClock("seconds" if dates else "numbers", step, float(times[0]))
 
     def places(self, times: np.ndarray) -> np.ndarray:
         """Times as whole numbers of steps, int64."""

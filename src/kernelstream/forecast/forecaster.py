@@ -21,7 +21,7 @@ from ..state.undo import Undo, all_or_nothing
 from ..trust.intervals import check_coverage
 from . import arrivals, frames, schemas
 from . import known as known_columns
-from .clock import Steps
+from .clock import StepClock
 from .frames import Names
 from .lags import Layout
 from .series import BY_ROW, REPLACED, Series
@@ -167,7 +167,7 @@ class KernelForecaster(WithParameters):
             self._state = arrivals.start(names, seed_from(self.random_state), q)
             self._encoder = known_columns.encoder(self.engine) if names.known else None
             if not names.time:
-                self._begin(Steps("rows", 1.0, 0.0))
+                self._begin(StepClock("rows", 1.0, 0.0))
         state = self._state
         series = arrivals.series_of(state, keys, self._learner(), enter=True)
         z = (
@@ -187,7 +187,7 @@ class KernelForecaster(WithParameters):
                 out[i] = arrivals.learn_held(state, self._begin(clock))
         return out
 
-    def _begin(self, clock: Steps) -> Series:
+    def _begin(self, clock: StepClock) -> Series:
         """The clock is known."""
         self._state |= {"unit": clock.unit, "step": clock.step, "origin": clock.origin}
         learner = self._learner()
@@ -339,7 +339,7 @@ class KernelForecaster(WithParameters):
         """What learns into the state, made once; None as long as there is no clock."""
         state, found = self._state, self.__dict__.get("_made")
         if found is None and "unit" in state:
-            clock = Steps(state["unit"], float(state["step"]), float(state["origin"]))
+            clock = StepClock(state["unit"], float(state["step"]), float(state["origin"]))
             lags = None if self.lags == "auto" else int(self.lags)
             layout = Layout(clock, lags, SIZES[self.size], int(state["seed"]))
             q = known_columns.width(len(state["known_names"]))

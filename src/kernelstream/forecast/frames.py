@@ -34,7 +34,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Frame:
+class SeriesTable:
     """A frame by column, the times of its index, and the package that it comes from."""
 
     cells: Cells
@@ -92,7 +92,7 @@ class Frame:
         return Cells({name: self.column(name, "known") for name in names.known}, self.cells.n)
 
 
-def table(frame: Any) -> Frame:
+def table(frame: Any) -> SeriesTable:
     """Rows of any kind."""
     if is_series(frame):
         frame = frame.to_frame(frame.name or "y") if is_pandas(frame) else frame.to_frame()
@@ -111,11 +111,11 @@ def table(frame: Any) -> Frame:
         lengths = {name: len(cells) for name, cells in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns have different lengths: {few(f'{name} {n}' for name, n in lengths.items())}")
-        return Frame(Cells(columns, next(iter(lengths.values()))), None, INDEX, container)
-    return Frame(cells_of(frame), index, index_name, container)
+        return SeriesTable(Cells(columns, next(iter(lengths.values()))), None, INDEX, container)
+    return SeriesTable(cells_of(frame), index, index_name, container)
 
 
-def named(found: Frame, target: Any, time: Any, by: Any, known: Any) -> Names:
+def named(found: SeriesTable, target: Any, time: Any, by: Any, known: Any) -> Names:
     """What the columns of the first rows are, by the parameters of a forecaster."""
     by, known = names_of("by", by), names_of("known", known)
     cells, columns = found.cells, found.cells.first_names()

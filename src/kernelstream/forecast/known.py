@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..columns import Columns
-from .clock import Steps
+from .clock import StepClock
 
 Sums = tuple[np.ndarray, np.ndarray]
 
@@ -46,7 +46,7 @@ def count(q: int) -> int:
     return 8 * q + 1 if q else 0
 
 
-def columns(z: np.ndarray, before: np.ndarray, last: np.ndarray, times: np.ndarray, clock: Steps) -> np.ndarray:
+def columns(z: np.ndarray, before: np.ndarray, last: np.ndarray, times: np.ndarray, clock: StepClock) -> np.ndarray:
     """The columns phi (n, H, count) of values z (n, H, q), a season before and ``last`` (n, q), at times (n, H)."""
     n, H, _ = z.shape
     d, e, waves = z - before, z - last[:, None], np.zeros((n, H, 2))

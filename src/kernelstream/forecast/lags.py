@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ..random import SeedStream, generator
-from .clock import Steps
+from .clock import StepClock
 
 MAX_BINS = 336  # bins of lags where these are chosen; two weeks of hours
 MAX_SINGLE = 48  # lags that have a bin of their own whatever the step
@@ -28,7 +28,7 @@ WIDTH, AMPLITUDE = 0.4, 4.0  # of the Fourier features: frequencies and the root
 class Layout:
     """The columns of a clock, for so many Fourier features and lags (None: found)."""
 
-    clock: Steps
+    clock: StepClock
     lags: int | None
     components: int
     seed: int

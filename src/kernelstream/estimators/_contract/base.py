@@ -199,7 +199,6 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
                 encoder = mixed.new_encoder(self.columns, X, self.engine)
             if encoder is None:
                 return self._learn_numbers(X, y, classes, sample_weight, how)
-
             if y is not None and (isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1)):
                 y = np.array([y])
             learn = partial(self._learn_numbers, classes=classes, sample_weight=sample_weight, how=how)
