@@ -78,6 +78,7 @@ def test_it_says_what_the_estimator_says(home, tmp_path, capsys, monkeypatch):
     informed = model(known=["warmth", "sky"], random_state=3).fit(FRAME)
     future = {"date": TIMES[N:], "warmth": WARMTH[N:], "sky": SKY[N:].tolist()}
     same(out(capsys, "forecast", home / "load.csv", *SMALL, *given), informed.forecast(future=future))
+    same(out(capsys, "forecast", home / "load.csv", "--target", "load", *SMALL, "-o", "-"), fitted.forecast())
     both = model(target=None).fit(FRAME).forecast()
     assert list(both) == ["date", *(name + end for name in ("load", "warmth") for end in ("", "_low", "_high"))]
     same(out(capsys, "forecast", home / "load.csv", *SMALL), both)

@@ -80,7 +80,8 @@ def _run(args: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(RowsBar(False if args.follow else wants_bar(args), "forecast", ""))
         asked = stack.enter_context(Stopping(keeps=True)) if args.model else None
-        out = stack.enter_context(open(args.output, "w", encoding="utf-8")) if args.output else sys.stdout
+        to_file = args.output not in (None, "-")
+        out = stack.enter_context(open(args.output, "w", encoding="utf-8")) if to_file else sys.stdout
         stack.push(keep)
         for rows, key in _learned(args, model, stream if asked is None else Awake(stream, asked), latest):
             bar.rows(rows, math.nan, expected_rows(stream))
