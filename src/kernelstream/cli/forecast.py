@@ -126,12 +126,12 @@ def _read(args: argparse.Namespace) -> tuple[Any, dict[str, Any], dict[str, floa
     if not isinstance(model, KernelForecaster) or not hasattr(model, "state_"):
         raise UsageError(f"--model: {args.model} holds no forecaster that has learned rows")
     names = names_in(model.state_)
-    held = {name: list(getattr(names, name)) for name in LISTS} | {"time": names.time}
+    held = {name: list(getattr(names, name)) for name in LISTS} | {"time": names.time or "none"}
     for name, value in (held | {name: getattr(model, name) for name in PARAMETERS}).items():
         if getattr(args, name) not in (None, value):
             option = "seed" if name == "random_state" else name
-            text = ", ".join(value) if isinstance(value, list) else value
-            raise UsageError(f"--{option}: the model in {args.model} has {text or 'none'}: leave --{option} out")
+            text = ", ".join(value) or "none" if isinstance(value, list) else value
+            raise UsageError(f"--{option}: the model in {args.model} has {text}: leave --{option} out")
     return model, notes, dict(zip(model.state_["keys"].tolist(), model.state_["latest"].tolist(), strict=True))
 
 
