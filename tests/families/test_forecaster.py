@@ -184,6 +184,44 @@ def test_intervals(seed):
     assert (narrow["x0_low"] > model.forecast(0.95)["x0_low"]).all()
 
 
+@pytest.mark.parametrize("factor", [1, 2])
+def test_coverage_by_quarter(factor):
+    """On a Gaussian process whose noise doubles in the middle or does not, 90 % hold 88 to 92 % in every quarter."""
+    rng, n, H = np.random.default_rng(11), 4000, 5
+    y = np.zeros(n)
+    for t in range(1, n):
+        y[t] = 0.8 * y[t - 1] + rng.normal() * (factor if t > n // 2 else 1)
+    model, held, widths = KernelForecaster(H, lags=8, **SMALL), [], []
+    model.learn(y[:1000])
+    for t in range(1000, n - H):
+        said = model.forecast(0.9)
+        held.append((said["x0_low"] <= y[t : t + H]) & (y[t : t + H] <= said["x0_high"]))
+        widths.append(said["x0_high"] - said["x0_low"])
+        model.learn(y[t : t + 1])
+    for quarter in np.array_split(np.array(held), 4):
+        assert (np.abs(quarter.mean(axis=0) - 0.9) <= 0.02).all(), quarter.mean(axis=0)
+    best = factor * 2 * 1.645 * np.sqrt(np.cumsum(0.64 ** np.arange(H)))
+    assert (np.abs(np.mean(widths[-700:], axis=0) / best - 1) < 0.2).all()
+
+
+def test_width_by_place():
+    """Where nights are calm and days are not, so are their intervals, and both hold what they should."""
+    rng, n, H = np.random.default_rng(12), 2400, 24
+    calm = np.arange(n) % 24 < 8
+    y = np.sin(2 * np.pi * np.arange(n) / 24) + np.where(calm, 0.1, 1.0) * rng.normal(size=n)
+    columns, model, held, widths = {"date": hours(n), "y": y}, KernelForecaster(H, **SMALL), [], []
+    model.learn(cut(columns, slice(1200)))
+    for t in range(1200, n - H, 7):
+        said = model.forecast(0.9)
+        held.append((said["y_low"] <= y[t : t + H]) & (y[t : t + H] <= said["y_high"]))
+        widths.append(said["y_high"] - said["y_low"])
+        model.learn(cut(columns, slice(t, t + 7)))
+    night = np.stack([calm[t : t + H] for t in range(1200, n - H, 7)])
+    assert np.array(widths)[night].mean() < 0.5 * np.array(widths)[~night].mean()
+    for part in (night, ~night):
+        assert abs(np.array(held)[part].mean() - 0.9) < 0.03
+
+
 def test_gaps_and_clocks():
     """Missing hours, the hour that comes twice and the one that never comes are said once and bridged."""
     n, rng = 900, np.random.default_rng(6)

@@ -66,7 +66,7 @@ class KernelForecaster(WithParameters):
     random_state : int, Generator, RandomState or None
         Seed of the features.
     engine : {"auto", "native", "python"}, default="auto"
-        Engine of the intervals and of the encoder of known columns.
+        Engine of the encoder of known columns.
 
     Attributes
     ----------
@@ -87,9 +87,9 @@ class KernelForecaster(WithParameters):
     Notes
     -----
     Times are taken as the clock on the wall shows them. Steps without a row, and missing targets, count as they were
-    forecast, and teach nothing; the hour that a clock shows twice in autumn counts once. The intervals are those of
-    adaptive conformal inference [1]_, one for each horizon and target, in units of each series. The shares of the
-    members follow their discounted squared errors [2]_.
+    forecast, and teach nothing; the hour that a clock shows twice in autumn counts once. The intervals follow, for each
+    horizon and target, what became of those that were said (adaptive conformal inference [1]_), in units of each series
+    and of the place in the season. The shares of the members follow their discounted squared errors [2]_.
 
     References
     ----------
@@ -343,7 +343,7 @@ class KernelForecaster(WithParameters):
             lags = None if self.lags == "auto" else int(self.lags)
             layout = Layout(clock, lags, SIZES[self.size], int(state["seed"]))
             q = known_columns.width(len(state["known_names"]))
-            found = self._made = Series(layout, int(self.horizon), len(state["target"]), q, self.engine)
+            found = self._made = Series(layout, int(self.horizon), len(state["target"]), q)
         return found
 
     def _say(self, what: str, text: str) -> None:

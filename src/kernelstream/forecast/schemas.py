@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..state.nested import State
-from ..state.schema import Anything, Array, Count, Inside, Number, Schema, Text, check, length
-from ..trust import IntervalTracker
+from ..state.schema import Anything, Array, Count, Number, Schema, Text, check, length
 from .arrivals import NAMES
 from .clock import UNITS
 from .known import WIDEST
@@ -48,8 +47,4 @@ def schema(state: State, learner: Series | None) -> Schema:
     found |= CLOCK | {name: Array(shape) for name, shape in learner.shared().items()}
     for name, (shape, kind) in learner.entries().items():
         found[name] = Array((series, *shape), kind, low=0 if kind == "int64" and name != "last_place" else -np.inf)
-    tracker, own = IntervalTracker(engine=learner.engine).schema(), {}
-    for name, entry in tracker.items():
-        assert isinstance(entry, Array)
-        own[name] = Array((learner.horizon, learner.targets, *entry.shape), low=entry.low, high=entry.high)
-    return found | {"absorbed": Number(0.0), "due": Number(0.0), "solved_at": Count(), "intervals": Inside(own)}
+    return found | {"absorbed": Number(0.0), "due": Number(0.0), "solved_at": Count()}

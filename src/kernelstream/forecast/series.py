@@ -2,7 +2,8 @@
 
 Every series (a key) has a ring of its latest steps. A row enters its ring and is forecast from. When a block of rows
 has come and, of the last of them, all the horizon, members are judged by these rows, then the rows are learned: for all
-series the same sums, members and intervals, in units of each. What a row does depends on the rows before it alone.
+series the same sums, members and intervals, in units of each. Intervals are judged by each row: what was said of it has
+waited. What a row does depends on the rows before it alone.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ import numpy as np
 
 from ..state import undo
 from ..state.nested import State
-from ..trust import IntervalTracker
-from . import known, mix, solve
+from ..trust.intervals import LEVELS, between
+from . import known, mix, solve, widths
 from .lags import Layout
 
 NAIVE = 3  # members that need no learning: the last value, the season before, the longer season before
 
 FAR = 10.0  # times the usual difference that one counts for
 SURE = 30  # differences after which that is so
-PHASE_MEMORY = 30.0  # seasons over which the size of errors at a place in the season is averaged
 FASTEST = 0.5  # rows since the last solution, as a part of all before
 KNOWN = ("known_gram", "known_moment", "known_weights", "known_before")
-REPLACED = frozenset(("gram", "moment", "weights", "before", "squares", "mixed", "phases", *KNOWN))  # by new arrays
+CHANGED = ("gram", "moment", "weights", "before", "squares", "mixed")
+REPLACED = frozenset((*CHANGED, *widths.ENTRIES, *KNOWN))  # by new arrays
 RINGS = ("values", "seen", "units", "levels", "known", "serial")
-BY_ROW = frozenset((*RINGS, "ahead"))  # entries whose changes are announced
+BY_ROW = frozenset((*RINGS, "said", "halves", "ahead"))  # entries whose changes are announced
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,6 @@ class Series:
     horizon: int
     targets: int
     known: int  # encoded columns
-    engine: str
 
     @property
     def block(self) -> int:
@@ -75,17 +75,16 @@ class Series:
         shapes |= dict.fromkeys(("weights", "before"), (len(self.layout.ends), m, p, H))
         return (
             shapes
-            | {"phases": (self.layout.seasons[0], m), "known_gram": (H, k, k)}
+            | {name: value.shape for name, value in widths.start(H, m, self.layout.seasons[0]).items()}
+            | {"known_gram": (H, k, k)}
             | dict.fromkeys(KNOWN[1:], (H, k, m))
         )
 
     def start(self) -> State:
         """The entries of a model that knows its clock and no series."""
         state: State = {name: np.zeros(shape) for name, shape in self.shared().items()}
-        state["phases"] += 1.0
+        state |= widths.start(self.horizon, self.targets, self.layout.seasons[0])
         state |= {name: np.zeros((0, *shape), kind) for name, (shape, kind) in self.entries().items()}
-        tracker, leading = IntervalTracker(engine=self.engine).state, (self.horizon, self.targets)
-        state["intervals"] = {name: np.tile(value, leading + (1,) * value.ndim) for name, value in tracker.items()}
         return state | {"absorbed": 0.0, "due": float(self.block), "solved_at": 0}
 
     def entries(self) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -94,6 +93,7 @@ class Series:
         shapes: dict[str, Any] = dict.fromkeys(("values", "seen", "units", "levels"), ((R, m), "float64"))
         shapes |= {"known": ((R, self.known), "float64"), "serial": ((R,), "int64")}
         shapes |= {"count": ((), "int64"), "last_place": ((), "int64"), "last_time": ((), "float64")}
+        shapes |= {"said": ((H, H, m), "float64"), "halves": ((H, len(LEVELS), H, m), "float64")}
         shapes |= {"moments": ((4, m), "float64"), "since": ((m,), "int64"), "ahead": ((H, m), "float64")}
         return shapes
 
@@ -127,11 +127,15 @@ class Series:
         state["t"] += 1
         state["count"][k], state["last_time"][k] = n + 1, time
         short = self.layout.seasons[0]
+        self._judge(state, k, n)
         if n + 1 == short and short < self.layout.window:
             self._fill(state, k, short)
         if (n + 1) % self.block == 0 and n + 1 >= short + self.horizon + self.block:
             self._learn_block(state, k, n, time)
-        made = self.ahead(state, k, None)
+        made, slot = self.ahead(state, k, None), (k, n % self.horizon)
+        for name, waits in (("said", made), ("halves", self._halves(state, k))):
+            undo.rows(state[name], slot)
+            state[name][slot] = waits
         state["since"][k] = np.where(seen, 0, state["since"][k] + 1)
         undo.rows(state["ahead"], k)
         state["ahead"][k] = np.where(seen, made, state["ahead"][k])
@@ -216,6 +220,25 @@ class Series:
         return known.columns(following, before, rows[n % self.ring], then, self.layout.clock)
 
     # ---------------------------------------------------------------- rows whose horizon has come
+    def _judge(self, state: State, k: int, n: int) -> None:
+        """Let the intervals follow what was said of row n, by the rows of the horizon before it."""
+        ahead, season = np.arange(1, self.horizon + 1), self.layout.seasons[0]
+        slots, waiting, now = (n - ahead) % self.ring, (n - ahead) % self.horizon, n % self.ring
+        counted = (state["seen"][k, slots] * state["seen"][k, now] > 0) & (n - ahead >= season - 1)[:, None]
+        unit = np.where(counted, state["units"][k, slots], 1.0)
+        errors = state["values"][k, now] - state["said"][k, waiting, ahead - 1]
+        if self.known:  # what was said was made with a guess of them, and they have come
+            rows, times = state["known"][k], np.full((self.horizon, 1), state["last_time"][k])
+            guess = rows[self._slots(n, season * -(-ahead // season))[0]][:, None]
+            both = (rows[[now] * self.horizon][:, None], guess)
+            come, said = (known.columns(z, guess, rows[slots], times, self.layout.clock) for z in both)
+            new = (state["serial"][k, slots] >= state["solved_at"])[:, None]
+            moved = np.where(new, *(((come - said) @ state[name])[:, 0] for name in KNOWN[2:]))
+            errors = errors - mix.shares(state["squares"])[-1] * unit * moved
+        errors, said = np.abs(errors) / unit, state["halves"][k, waiting, :, ahead - 1].transpose(1, 0, 2)
+        place = int(state["last_place"][k])
+        widths.judge(state, errors, said, counted, place % season, (place - ahead) % season, len(state["count"]))
+
     def _learn_block(self, state: State, k: int, latest: int, time: float) -> None:
         """Judge members by a block of rows, then learn it."""
         n = np.arange(latest - self.horizon - self.block + 1, latest - self.horizon + 1)
@@ -228,8 +251,8 @@ class Series:
         phi = self._phi(state, k, n, times) if self.known else None
         made = self._members(state, k, n, Z, phi, last, unit)
         errors = (truth[:, None] - made) / unit[:, None, None]
-        places = state["last_place"][k] + n - latest
-        self._judge(state, places, made, truth, errors, counted, unit)
+        memory = mix.MEMORY * len(state["count"])
+        state["squares"] = mix.followed(state["squares"], errors, counted > 0, memory)
         differences = (truth - last[:, None]) / unit[:, None]
         largest = np.maximum(np.abs(Z[..., : self.layout.ends[0]]).max(axis=2), np.abs(differences).max(axis=1))
         trusted = np.minimum(1.0, FAR / largest) * np.minimum(1.0, n / self.layout.window)[:, None]
@@ -263,37 +286,15 @@ class Series:
         changed = ridge[:, 1] + unit[:, None] * np.where(new[:, 0], *shift)
         return np.concatenate([naive, ridge, changed[:, None]], axis=1)
 
-    def _judge(self, state: State, places: Any, made: Any, truth: Any, errors: Any, counted: Any, unit: Any) -> None:
-        """Let intervals and shares follow the errors of a block."""
-        mixed = (mix.shares(state["squares"]) * made).sum(axis=1)
-        phases = (places[:, None] + np.arange(1, self.horizon + 1)) % self.layout.seasons[0]
-        spread = unit[:, None] * state["phases"][phases]
-        for h, c in np.ndindex(self.horizon, self.targets):
-            self.tracker(state, h, c).learn(mixed[:, h, c], truth[:, h, c], counted[:, h, c], spread[:, h, c])
-        usual = state["intervals"]["size"][..., 1]
-        sizes = np.abs(truth - mixed) / np.where(usual > 0, usual, np.inf) / unit[:, None]
-        kept = 1 - 1 / (PHASE_MEMORY * self.horizon * len(state["count"]))
-        state["phases"] = state["phases"].copy()
-        for phase, size, now in zip(phases, np.minimum(sizes, FAR), counted > 0, strict=True):
-            for h in range(0, self.horizon, self.layout.seasons[0]):  # no phase comes twice among these
-                some = slice(h, h + self.layout.seasons[0])
-                before = state["phases"][phase[some]]
-                state["phases"][phase[some]] = np.where(now[some], kept * before + (1 - kept) * size[some], before)
-        memory = mix.MEMORY * len(state["count"])
-        state["squares"] = mix.followed(state["squares"], errors, counted > 0, memory)
-
     def half_widths(self, state: State, k: int, coverage: float) -> np.ndarray:
         """Half of the intervals of the next steps of series k, (H, m)."""
-        half = np.empty((self.horizon, self.targets))
-        for h, c in np.ndindex(half.shape):
-            half[h, c] = self.tracker(state, h, c).interval(np.zeros(1), coverage)[1][0]
-        phases = (state["last_place"][k] + np.arange(1, self.horizon + 1)) % self.layout.seasons[0]
-        return half * state["phases"][phases] * state["units"][k, (state["count"][k] - 1) % self.ring]
+        half = between(LEVELS, coverage, np.moveaxis(self._halves(state, k), 0, -1))
+        return np.where(state["judged"] > 0, half, np.inf) * state["units"][k, (state["count"][k] - 1) % self.ring]
 
-    def tracker(self, state: State, h: int, c: int) -> IntervalTracker:
-        """The intervals of a horizon and a target."""
-        own = {name: value[h, c] for name, value in state["intervals"].items()}
-        return IntervalTracker(engine=self.engine, state=own)
+    def _halves(self, state: State, k: int) -> np.ndarray:
+        """Half-widths (L, H, m) of all coverages from the latest row of series k, in its units."""
+        place, season = int(state["last_place"][k]), self.layout.seasons[0]
+        return widths.halves(state, (place + np.arange(1, self.horizon + 1)) % season, place % season)
 
     def _solve(self, state: State) -> None:
         series, block = len(state["count"]), self.horizon + self.block

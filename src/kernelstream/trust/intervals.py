@@ -104,9 +104,9 @@ class IntervalTracker:
         counted = np.ones(len(y), bool) if weight is None else np.asarray(weight) > 0
         coverage = self.coverage if coverage is None else check_coverage(coverage)
         if counted.all():
-            half = self._at(coverage, self._pass(errors))
+            half = between(self.levels, coverage, self._pass(errors))
         else:  # a row that is skipped has the interval of the next one that is not
-            of_counted = np.append(self._at(coverage, self._pass(errors[counted])), self._half(coverage))
+            of_counted = np.append(between(self.levels, coverage, self._pass(errors[counted])), self._half(coverage))
             half = of_counted[np.cumsum(counted) - counted]
         return forecast - half * spread, forecast + half * spread
 
@@ -145,22 +145,22 @@ class IntervalTracker:
         if state["size"][0] == 0:
             return float("inf")
         halves = np.maximum(state["factors"], 0.0) * (state["weights"] * state["quantiles"]).sum(axis=1)
-        return float(self._at(coverage, halves) * state["size"][1])
-
-    def _at(self, coverage: float, halves: np.ndarray) -> np.ndarray:
-        """Half-widths (...) of a coverage from those (..., L) of all levels."""
-        levels = self.levels
-        i = int(np.searchsorted(levels, coverage))
-        if levels[i] == coverage:
-            return halves[..., i]
-        low, mid, high = -np.log1p(-np.array([levels[i - 1], coverage, levels[i]]))
-        part = (mid - low) / (high - low)
-        return (1 - part) * halves[..., i - 1] + part * halves[..., i]
+        return float(between(self.levels, coverage, halves) * state["size"][1])
 
     def _pass(self, errors: np.ndarray) -> np.ndarray:
         half = np.empty((len(errors), len(self.levels)))
         engines.get(self.engine).track(self.state, np.ascontiguousarray(errors), self.levels, STEPS, half)
         return half
+
+
+def between(levels: Any, coverage: float, halves: np.ndarray) -> np.ndarray:
+    """Half-widths (...) of a coverage from those (..., L) of all levels, rising."""
+    i = int(np.searchsorted(levels, coverage))
+    if levels[i] == coverage:
+        return halves[..., i]
+    low, mid, high = -np.log1p(-np.array([levels[i - 1], coverage, levels[i]]))
+    part = (mid - low) / (high - low)
+    return (1 - part) * halves[..., i - 1] + part * halves[..., i]
 
 
 def check_coverage(coverage: Any) -> float:
