@@ -162,8 +162,8 @@ def decide_again(
 
 
 def _repeats(source: InputColumn, votes: np.ndarray) -> bool:
-    """Whether cells do not vary as texts do: half of them are different, or there are fewer pieces than rows."""
+    """Whether cells do not vary as texts do: half of them are the same, or four rows have less than one new piece."""
     cells = votes_cast(votes)
     if source.text is not None and source.kind == "text":
-        return cells >= MIN_CELLS_REPEATED and source.text.different < cells
+        return cells >= MIN_CELLS_REPEATED and 4 * source.text.different < cells
     return source.kind == "category" and 2 * len(source.table.codes) <= cells  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ numbers among words, which may be codes ("1034", "A77") and need more than nine 
            otherwise text if n_text > n/2 and the cells vary, otherwise category
 
 A cell votes for text if it has five words or more, or over a hundred characters. Cells vary if more than half of them
-differ; those of a column of texts, if there are more different words and pairs of words than rows.
+differ; those of a column of texts, if there are more different words and pairs of words than a quarter of the rows.
 
 with n the cells that are not missing, of which n_integer are whole numbers and n_number other ones. All rows of a table
 vote. In a stream the votes are counted again after 1, 2, 4, 8, ... rows, for as long as a column had fewer than
