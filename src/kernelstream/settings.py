@@ -7,8 +7,8 @@
   models; 0 if the row that needs it computes it.
 - ``cache_bytes``: memory in which a doubly stochastic learner keeps frequencies that it would otherwise draw again.
 
-No setting changes what is learned, beyond rounding, and ``background`` not even that. Threads are the library's own,
-and sleep while they wait; BLAS has one thread inside every call, and as many as before outside.
+No setting changes what is learned, beyond rounding, and ``background`` not even that. Threads are our own, and sleep
+while they wait; BLAS has one thread in every call and while rows are solved beside, and as many as before outside.
 
 >>> from kernelstream import settings
 >>> settings.get()["cache_bytes"]

@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
+from waiting import run_until
 
 import kernelstream as ks
 from kernelstream import engine, settings
@@ -167,7 +168,7 @@ def test_the_model_does_not_depend_on_the_threads(case, several):
         worker.start()
         worker.join()
     same(found[0], truth)
-    assert counts() == several
+    run_until(lambda: counts() == several)  # a solution may still be computed beside the rows
 
 
 @pytest.mark.skipif(not engine.has_native(), reason="takes long without the compiled core")

@@ -66,14 +66,14 @@ def is_torch(engine: Any) -> bool:
     return isinstance(engine, TorchEngine) or (isinstance(engine, str) and engine == "torch")
 
 
-def usable(engine: Any) -> Any:
-    """The engine, or "auto" in place of one whose device this machine lacks."""
+def usable(engine: Any) -> bool:
+    """Whether the engine can run on this machine."""
     if is_torch(engine):
         try:
             (engine if isinstance(engine, TorchEngine) else TorchEngine()).ops()
         except ValueError:
-            return "auto"
-    return engine
+            return False
+    return True
 
 
 @functools.cache

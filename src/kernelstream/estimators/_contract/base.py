@@ -288,7 +288,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
         self._check_parameters()
         self._layers.check(self._state)
-        engines.get(engines.usable(self.engine))  # raises for an unknown engine
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     @in_turn
     def widen(self, n_features: int) -> Self:
@@ -407,8 +407,8 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
             state = self._state
             own = state or {"n_features": getattr(self, "n_features_in_", 1)}
             # a model made on a device can be used on a machine without one: its state is the same
-            on_device = self._learns.on_device
-            ops = engines.get(engines.usable(self.engine) if on_device else engines.of_processor(self.engine))
+            engine = self.engine if self._learns.on_device else engines.of_processor(self.engine)
+            ops = engines.get(engine if engines.usable(engine) else "auto")
             learner = learner_of(self, ops, own.get("first_width", own["n_features"]))
             made = Layers(learner, self._encoder, getattr(self, "feature_names_in_", None))
             if state is not None:
