@@ -181,8 +181,8 @@ def _learned(args: argparse.Namespace, model: Any, stream: Any, latest: dict[str
     for cells, _ in stream:
         new, at, reader = np.arange(cells.n), 0, inner(stream)
         try:
-            if latest and (times := table(_frame(cells)).times(names := names_in(model.state_))) is not None:
-                keys = table(_frame(cells)).keys(names)
+            if latest and (times := (found := table(_frame(cells))).times(names := names_in(model.state_))) is not None:
+                keys = found.keys(names)
                 new = np.flatnonzero([t > latest.get(key, -math.inf) for t, key in zip(times, keys, strict=True)])
             for piece in new[:, None] if args.follow else [new] if len(new) else []:
                 at, frame = int(piece[0]), _frame(cells.part(piece))

@@ -16,10 +16,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ._journal import Journal, NeedsCopy
-from ._store import InputColumn, Store
+from ._store import IDLE, TIMED, InputColumn, Store
 
 GROWING_ROWS, TABLE_ROWS, NAMED_ROWS = 16, 64, 1024  # rows that tell a time in a stream, or a name
-TIMED, IDLE = "timed", "idle"
 COUNTING = {"number": (TIMED, IDLE), "integer": (TIMED, IDLE), "category": (IDLE,)}  # roles that a kind may have
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..random import SeedStream, generator
 from ..rows import padded
 from ..streams.cells import Cells
-from ._counting import TIMED, decide_in_table
+from ._counting import decide_in_table
 from ._growing import Widths, decide_again, grow
 from ._journal import Journal, NeedsCopy
 from ._known import check_known, some
@@ -24,7 +24,7 @@ from ._seasons import learn as learn_season
 from ._seasons import next_solved, regressors, runs
 from ._seasons import show as show_season
 from ._seasons import solve as solve_season
-from ._store import MEAN, RECENT, ROWS, SCORE, Store
+from ._store import MEAN, RECENT, ROWS, SCORE, TIMED, Store
 from ._targets import Targets, one_target
 from ._texts import run as run_texts
 from .kinds import votes_of

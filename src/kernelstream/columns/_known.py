@@ -11,10 +11,9 @@ from sklearn.exceptions import NotFittedError
 from ..checks import few
 from ..registry.names import did_you_mean
 from ..streams.cells import Cells
-from ._counting import IDLE, TIMED
 from ._parse import value_of
 from ._pass import COUNT
-from ._store import GAP, MEAN, RECENT, ROWS, SCORE, SEASON, SLOT, VALUE, InputColumn, Store
+from ._store import GAP, IDLE, MEAN, RECENT, ROWS, SCORE, SEASON, SLOT, TIMED, VALUE, InputColumn, Store
 from ._texts import score_name
 from .dates import CYCLES
 

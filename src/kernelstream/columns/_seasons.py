@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .dates import CYCLES, DAY, YEAR
+from .dates import CYCLES, DAY, WEEK, YEAR, twice
 
 SIZE = 2 + 2 * len(CYCLES)
-TURNS = np.array([2 * DAY, 14 * DAY, 1.5 * YEAR])  # of day, week, year: half of the years twice
+TURNS = np.array([2 * DAY, 2 * WEEK, 1.5 * YEAR])  # of day, week, year: half of the years twice
 FIRST_ROWS, SOME_ROWS = 32, 10  # rows before the first coefficients, and for each of them
 
 
@@ -45,10 +45,8 @@ def regressors(store: Any, source: Any, x: np.ndarray, cycles: np.ndarray) -> np
     H, origin = np.empty((len(x), SIZE)), store.spans[source.dated, 0]
     if not _own(store, source)[0, 0] > 0:  # the first known time
         origin = next((time for time in x.tolist() if time == time), 0.0)
-    turn, twice = slice(2, 2 + len(CYCLES)), 2 + len(CYCLES)
-    H[:, 0], H[:, 1], H[:, turn] = 1.0, np.clip((x - origin) / YEAR, -1000.0, 1000.0), cycles
-    H[:, twice : twice + len(TURNS)] = 2 * cycles[:, ::2] * cycles[:, 1::2]
-    H[:, twice + len(TURNS) :] = cycles[:, 1::2] ** 2 - cycles[:, ::2] ** 2
+    H[:, 0], H[:, 1] = 1.0, np.clip((x - origin) / YEAR, -1000.0, 1000.0)
+    H[:, 2 : 2 + len(CYCLES)], H[:, 2 + len(CYCLES) :] = cycles, twice(cycles)
     H[np.isnan(x)] = 0.0
     return H
 
@@ -84,8 +82,8 @@ def solve(store: Any, source: Any) -> None:
     """Find the coefficients anew."""
     own, spans = _own(store, source), store.spans[source.dated]
     turns = np.flatnonzero(spans[2] - spans[1] >= TURNS)
-    twice = 2 + len(CYCLES) + turns
-    used = np.concatenate([[0, 1], 2 + 2 * turns, 3 + 2 * turns, twice, len(TURNS) + twice])
+    second = 2 + len(CYCLES) + turns
+    used = np.concatenate([[0, 1], 2 + 2 * turns, 3 + 2 * turns, second, len(TURNS) + second])
     coefficients = own[:, SIZE + store.means :]
     coefficients[:] = 0.0
     if len(used) == 2 or own[0, 0] < SOME_ROWS * len(used):

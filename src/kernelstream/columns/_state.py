@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
-from ._counting import COUNTING, IDLE, TIMED
+from ._counting import COUNTING
 from ._seasons import SIZE
-from ._store import CLASSES, CYCLE, NUMERIC, SCORE, SEASON, SLOT, TABLED, InputColumn, Store, parts_of
+from ._store import CLASSES, CYCLE, IDLE, NUMERIC, SCORE, SEASON, SLOT, TABLED, TIMED, InputColumn, Store, parts_of
 from ._texts import parts, texts_from_state, texts_schema, texts_to_state
 from .kinds import KINDS, VOTES, is_code
 

@@ -17,6 +17,7 @@ VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS, SEASON, SCORE = range(9)  # parts o
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
+TIMED, IDLE = "timed", "idle"  # roles of columns, see :mod:`._counting`
 # of the pass, see :mod:`._pass`
 ARRAYS = (
     *("moments", "number_at", "counts", "sums", "recent", "place", "amount", "mean_at", "recent_at", "within"),
@@ -139,7 +140,7 @@ class Store:
         """What follows from the sources: which of them are read, and which may change."""
         self.plan = None
         self.by_name = {source.name: source for source in self.sources}  # the last of a name
-        self.idle = {i for i, s in enumerate(self.sources) if s.role == "idle"}
+        self.idle = {i for i, s in enumerate(self.sources) if s.role == IDLE}
         self.undecided = [i for i, s in enumerate(self.sources) if not (s.settled or s.replaced)]
         self.from_start = np.zeros(self.moments.shape[1], np.int64)
         self.from_start[[s.number for s in self.sources if s.replaced and s.number >= 0]] = NEVER
@@ -204,7 +205,7 @@ class Store:
     def place_parts(self, source: InputColumn, at: dict[tuple[int, int], int]) -> None:
         """Note in which column of the result each part of a source is."""
         if source.kind in NUMERIC:
-            year = -2 if source.role == "timed" else -1
+            year = -2 if source.role == TIMED else -1
             self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), year)
         if source.kind in TABLED:
             self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
@@ -279,7 +280,7 @@ class Store:
         """Let a column take no part or its numbers be times, or neither."""
         source.role = role
         if source.number >= 0:
-            self.number_at[2, source.number] = -2 if role == "timed" else -1
+            self.number_at[2, source.number] = -2 if role == TIMED else -1
         self.find_columns()
 
     @property

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 DAY = 86400.0
+WEEK = 7 * DAY
 YEAR = 365 * DAY
 CYCLES = ("day:sin", "day:cos", "week:sin", "week:cos", "year:sin", "year:cos")
 _THURSDAY = 3  # the weekday of 1970-01-01, from Monday
@@ -103,6 +104,12 @@ def all_seconds(values: Any) -> np.ndarray:
         out = (values - np.datetime64(0, "s")) / np.timedelta64(1, "s")
         return np.where(np.isnat(values), np.nan, out)
     return np.fromiter(map(seconds, values), np.float64, len(values))
+
+
+def twice(cycles: np.ndarray) -> np.ndarray:
+    """Sines, then cosines of twice the angles (n, 2k), of sines and cosines (n, 2k) in turn, see :func:`cycles`."""
+    sin, cos = cycles[:, ::2], cycles[:, 1::2]
+    return np.concatenate([2 * sin * cos, cos * cos - sin * sin], axis=1)
 
 
 def cycles(s: np.ndarray) -> np.ndarray:

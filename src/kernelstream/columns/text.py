@@ -144,12 +144,8 @@ def text_pass(state: dict[str, Any], block: dict[str, Any], numbers: bool, out: 
             assert y is not None
             t = [_drawn_in((v - mean) / deviation, FAR) for v in y] if numbers else y
         for family, end in enumerate(ends):
-            pieces = [
-                (family * PLACES + place, amount)
-                for place, amount in zip(
-                    block["places"][first:end].tolist(), block["amounts"][first:end].tolist(), strict=True
-                )
-            ]
+            own = (block[name][first:end].tolist() for name in ("places", "amounts"))
+            pieces = [(family * PLACES + place, amount) for place, amount in zip(*own, strict=True)]
             _family(table, sums[family], pieces, t, w, numbers, out[LEARNERS * family : LEARNERS * (family + 1), i])
             first = end
         if learns and numbers:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..columns.dates import cycles
+from ..columns.dates import DAY, WEEK, cycles, twice
 from ..registry.caller import warn
 
-DAY, WEEK, MONTH = 86400.0, 604800.0, 30.44 * 86400.0
+MONTH = 30.44 * DAY
 UNITS = ("rows", "numbers", "seconds", "months")  # what a step is counted in
 REGULAR = 0.5  # share of the differences that are one step, or else the times are irregular
 
@@ -76,8 +76,7 @@ class StepClock:
         if self.unit in ("rows", "numbers"):
             return none, none, none
         waves = cycles(times)
-        sin, cos = waves[:, 4:5], waves[:, 5:]
-        year = np.concatenate([sin, cos, 2 * sin * cos, cos * cos - sin * sin], axis=1)
+        year = np.concatenate([waves[:, 4:], twice(waves[:, 4:])], axis=1)
         if self.unit == "months":
             month = self.places(times) * int(self.step) % 12
             return np.eye(12)[month], none, year

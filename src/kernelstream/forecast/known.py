@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..columns import Columns
+from ..columns.dates import DAY
 from .clock import StepClock
 
 Sums = tuple[np.ndarray, np.ndarray]
@@ -51,7 +52,7 @@ def columns(z: np.ndarray, before: np.ndarray, last: np.ndarray, times: np.ndarr
     n, H, _ = z.shape
     d, e, waves = z - before, z - last[:, None], np.zeros((n, H, 2))
     if clock.unit == "seconds":
-        angle = 2 * np.pi * (times % 86400.0) / 86400.0
+        angle = 2 * np.pi * (times % DAY) / DAY
         waves = np.stack([np.cos(angle), np.sin(angle)], axis=2)
     moved = [d, d * z, d * waves[..., :1], d * waves[..., 1:], e, e * z]
     return np.concatenate([np.ones((n, H, 1)), z, z * z, *moved], axis=2)
